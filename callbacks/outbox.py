@@ -93,10 +93,12 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     found = collection("callback_messages").find(wanted, {"claim_count": 1})
     oldest = found.hint("cbm_due").sort("next_try_at", 1).limit(limit)
     counts = {document["_id"]: document.get("claim_count", 0) for document in oldest}
-    if exhausted := [one for one, count in counts.items() if LEASES.is_exhausted(count + 1)]:
+    if exhausted := [
+        message_id for message_id, count in counts.items() if LEASES.is_exhausted(count + 1)
+    ]:
         _quarantine(exhausted, wanted)
-    claimable = [one for one in counts if one not in exhausted]
-    ids = list(takewhile(lambda one: counts[one] == 0, claimable)) or claimable[:1]
+    claimable = [message_id for message_id in counts if message_id not in exhausted]
+    ids = list(takewhile(lambda message_id: counts[message_id] == 0, claimable)) or claimable[:1]
     if not ids:
         return []
     token, claimed = LEASES.claim_many(ids, due, now=now)

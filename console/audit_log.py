@@ -62,7 +62,9 @@ def _made_by(value: str) -> dict[str, Any]:
     # Clients are never deleted, but accounts are, and their changes remain those of staff. The
     # index of the actors answers it with one step for each.
     actors = collection(LogEntry._meta.db_table).distinct("user_id")
-    return {"user_id": {"$in": [one for one in actors if (one in clients) == (value == CLIENTS)]}}
+    return {
+        "user_id": {"$in": [actor for actor in actors if (actor in clients) == (value == CLIENTS)]}
+    }
 
 
 class WhoFilter(ChoiceFilter):

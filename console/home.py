@@ -65,11 +65,11 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         backlog=backlog,
         failures=recent,
         sent=monitoring_dashboard.recently_sent(since=since, now=now),
-        out={one.channel for one in outages},
+        out={outage.channel for outage in outages},
         now=now,
     )
-    mutes = {one["_id"]: one for one in incidents.mutes(now=now)}
-    shown = [one for one in found if one.key not in mutes or not one.is_mutable]
+    mutes = {mute["_id"]: mute for mute in incidents.mutes(now=now)}
+    shown = [problem for problem in found if problem.key not in mutes or not problem.is_mutable]
     matters = problems.join_matters(
         outages=outages,
         incidents=open_incidents,
@@ -77,11 +77,11 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         issues=shown,
         failures=recent,
     )
-    stalled = [one for alert in matters.alerts for one in alert.issues if one.is_outage]
-    expired = sum(one.count for one in failures.groups if one.code == FailureCode.EXPIRED)
+    stalled = [issue for alert in matters.alerts for issue in alert.issues if issue.is_outage]
+    expired = sum(group.count for group in failures.groups if group.code == FailureCode.EXPIRED)
     ended = {
-        channel: one.sent + one.failed
-        for channel, one in traffic.per_channel(since=min(traffic.hours)).items()
+        channel: counts.sent + counts.failed
+        for channel, counts in traffic.per_channel(since=min(traffic.hours)).items()
     }
     for group in failures.groups:
         # The metrics count these as withheld.
@@ -107,20 +107,20 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         ),
         "outages": [
             {
-                **{field.name: getattr(one, field.name) for field in fields(one)},
-                "color": one.color,
-                "incident": one.incident and {**one.incident, "pk": one.incident["_id"]},
-                "consequences": [{**each, "pk": each["_id"]} for each in one.consequences],
-                "unacknowledged": one.unacknowledged,
+                **{field.name: getattr(outage, field.name) for field in fields(outage)},
+                "color": outage.color,
+                "incident": outage.incident and {**outage.incident, "pk": outage.incident["_id"]},
+                "consequences": [{**each, "pk": each["_id"]} for each in outage.consequences],
+                "unacknowledged": outage.unacknowledged,
             }
-            for one in matters.outages
+            for outage in matters.outages
         ],
         "expired": expired,
         "expired_url": f"{reverse(FAILURES)}?code=expired&failed_within=24h",
         "muted": [
-            mutes[one.key] | {"text": one.text, "key": one.key}
-            for one in found
-            if one.key in mutes and one.is_mutable
+            mutes[problem.key] | {"text": problem.text, "key": problem.key}
+            for problem in found
+            if problem.key in mutes and problem.is_mutable
         ],
         "providers": provider_rows,
         "backlog_tiles": _backlog_tiles(backlog, now),
@@ -132,7 +132,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
                 "count": _count(count),
                 "url": f"{reverse(WAITING)}?reason={reason.value}",
             }
-            for reason, count in sorted(backlog.held.items(), key=lambda one: -one[1])
+            for reason, count in sorted(backlog.held.items(), key=lambda pair: -pair[1])
         ],
         "errors": [
             {
@@ -154,9 +154,9 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
                 "id": alert.incident["_id"],
                 "issues": alert.issues,
                 "evidence": [
-                    one
-                    for one in evidence_of(alert.incident, rules.get(alert.incident["rule_id"]))
-                    if may_open(request, one.url)
+                    link
+                    for link in evidence_of(alert.incident, rules.get(alert.incident["rule_id"]))
+                    if may_open(request, link.url)
                 ],
             }
             for alert in matters.alerts

@@ -104,7 +104,8 @@ class LimitForm(forms.ModelForm):
     overflow = forms.ChoiceField(
         label="When exceeded",
         choices=[
-            (one.value, f"{OVERFLOW_LABELS[one]}: {_OVERFLOW_NOTES[one]}") for one in Overflow
+            (overflow.value, f"{OVERFLOW_LABELS[overflow]}: {_OVERFLOW_NOTES[overflow]}")
+            for overflow in Overflow
         ],
         initial=Overflow.LATER.value,
         widget=UnfoldAdminRadioSelectWidget,
@@ -119,7 +120,10 @@ class LimitForm(forms.ModelForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "types" in self.fields:
-            known = {one.slug: one.name or one.slug for one in types.active_types()}
+            known = {
+                known_type.slug: known_type.name or known_type.slug
+                for known_type in types.active_types()
+            }
             self.fields["types"].choices = sorted(known.items(), key=itemgetter(1))
 
     def clean(self) -> dict[str, Any]:
@@ -160,12 +164,15 @@ class LimitAdmin(ConsoleAdmin):
     def counted(self, row: Any) -> str:
         """Return the types and categories that count."""
         labels = dict(choices(Category))
-        return ", ".join([*(labels[one] for one in row.categories), *row.types]) or "All messages"
+        return (
+            ", ".join([*(labels[category] for category in row.categories), *row.types])
+            or "All messages"
+        )
 
     @admin.display(description="Channels")
     def channels_display(self, row: Any) -> str:
         """Return the channels that count together."""
-        return ", ".join(CHANNELS[Channel(one)] for one in row.channels)
+        return ", ".join(CHANNELS[Channel(channel)] for channel in row.channels)
 
     @admin.display(description="Limit")
     def allowed(self, row: Any) -> str:

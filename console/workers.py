@@ -79,8 +79,8 @@ def _worker(worker: workers.Worker, now: datetime) -> dict[str, Any]:
 def _queues_text(queues: Sequence[str]) -> str:
     """Return the queues by their channel: "email, push (critical, high)"."""
     by_channel: dict[str, list[str]] = {}
-    for one in queues:
-        channel, _, priority = one.partition(".")
+    for queue in queues:
+        channel, _, priority = queue.partition(".")
         by_channel.setdefault(channel, []).append(priority)
     return ", ".join(
         channel

@@ -206,7 +206,7 @@ def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[st
         return {}
     times = (PROBE_LEASE, PROBE_CHECK, LONGEST_WAIT)
     args: list[str | int] = [valkey.to_milliseconds(now), token]
-    args += [one // _MILLISECOND for one in times]
+    args += [duration // _MILLISECOND for duration in times]
     try:
         answers = valkey.run(_PERMISSION_SCRIPT, keys=[_key(name) for name in names], args=args)
     except valkey.Unavailable:
@@ -312,14 +312,16 @@ def refused_among(
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for name in circuits:
                 account, scope = _split(name)
-                pipe.zmscore(_refused_key(account), [f"{scope}/{one}" for one in recipients])
+                pipe.zmscore(
+                    _refused_key(account), [f"{scope}/{recipient}" for recipient in recipients]
+                )
             found = pipe.execute()
     except valkey.Unavailable:
         return {}
     return {
         name: frozenset(
-            one
-            for one, at in zip(recipients, times, strict=True)
+            recipient
+            for recipient, at in zip(recipients, times, strict=True)
             if at is not None and since < at <= latest
         )
         for name, times in zip(circuits, found, strict=True)

@@ -89,9 +89,9 @@ def apply_reputation(
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
     outcomes = [result.outcome for _, result in sent]
     codes = [
-        one.response.code
-        for one in outcomes
-        if isinstance(one, InvalidRecipientError) and one.response
+        outcome.response.code
+        for outcome in outcomes
+        if isinstance(outcome, InvalidRecipientError) and outcome.response
     ]
     # All devices belong to another sender, or none takes the message: the service's own credentials
     # or the message are wrong.
@@ -240,7 +240,7 @@ def report_provider_health(
             )
     for name in probes.keys() - {account}:
         platform = name.removeprefix(circuit_name(provider, ""))
-        own = [one for one in sent if one[1].platform == platform]
+        own = [pair for pair in sent if pair[1].platform == platform]
         _record_outcomes(runtime.circuits, name, own, probes, now, platform=platform)
 
 
@@ -364,19 +364,20 @@ def _uncertain_refusals(
     accepted_at: dict[str | None, datetime] = {}
     for _, result in sent:
         if isinstance(result.outcome, SendResult):
-            for one in (ACCOUNT, RATE, result.platform):
-                accepted_at[one] = max(result.finished_at, accepted_at.get(one, result.finished_at))
+            for scope in (ACCOUNT, RATE, result.platform):
+                last = accepted_at.get(scope, result.finished_at)
+                accepted_at[scope] = max(result.finished_at, last)
     refused: dict[str, set[str]] = {}
     disproved: dict[str, set[str]] = {}
     for delivery, result in sent:
         error = result.outcome
         if isinstance(error, SendResult) or error.reach is not Reach.UNCERTAIN:
             continue
-        scope = _scope(error)
-        if not _is_failure(error) and platform in (None, scope):
-            is_disproved = scope in accepted_at and result.started_at <= accepted_at[scope]
+        own = _scope(error)
+        if not _is_failure(error) and platform in (None, own):
+            is_disproved = own in accepted_at and result.started_at <= accepted_at[own]
             found = disproved if is_disproved else refused
-            found.setdefault(scope, set()).add(recipient_key(delivery.claimed))
+            found.setdefault(own, set()).add(recipient_key(delivery.claimed))
     return refused, disproved
 
 
@@ -407,10 +408,10 @@ def record_attempts(
                 claimed,
                 parent,
                 {"notify.provider": provider, "notify.delivery.status": settlement.status.value},
-                began_at=min(one.started_at for one in some),
+                began_at=min(result.started_at for result in some),
                 ended_at=now,
                 error=None if is_successful else (settlement.code or settlement.status).value,
-                children=[_request_span(claimed, one, provider) for one in some],
+                children=[_request_span(claimed, result, provider) for result in some],
             )
 
 
@@ -418,15 +419,15 @@ def record_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> None:
     """Record a trace span for each delivery that ended without an attempt."""
     if not tracing.is_on():
         return
-    for one in not_sent:
-        if (parent := one.claimed.traceparent) is not None and one.status is not S.PENDING:
+    for unsent in not_sent:
+        if (parent := unsent.claimed.traceparent) is not None and unsent.status is not S.PENDING:
             _record_span(
-                one.claimed,
+                unsent.claimed,
                 parent,
-                {"notify.delivery.status": one.status.value, "notify.reason": one.code.value},
+                {"notify.delivery.status": unsent.status.value, "notify.reason": unsent.code.value},
                 began_at=now,
                 ended_at=now,
-                error=one.code.value if one.status is S.FAILED else None,
+                error=unsent.code.value if unsent.status is S.FAILED else None,
             )
 
 

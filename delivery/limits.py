@@ -45,7 +45,7 @@ def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited
     In-app and test messages are exempt and don't count, and so are critical ones and those with
     sensitive variables.
     """
-    requests = {one.reference: found for one in claims if (found := _request(one))}
+    requests = {claim.reference: found for claim in claims if (found := _request(claim))}
     if not requests:
         return Limited(allowed=claims)
     try:
@@ -53,9 +53,9 @@ def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited
     except PyMongoError as error:
         log.warning("limits_not_counted", reason=type(error).__name__, deliveries=len(requests))
         until, code = now + COUNTER_RETRY_DELAY, FailureCode.OVER_LIMIT
-        allowed = [one for one in claims if one.reference not in requests]
-        limited = [one for one in claims if one.reference in requests]
-        uncounted = [NotSent(one, S.PENDING, code, UNCOUNTED, until) for one in limited]
+        allowed = [claim for claim in claims if claim.reference not in requests]
+        limited = [claim for claim in claims if claim.reference in requests]
+        uncounted = [NotSent(claim, S.PENDING, code, UNCOUNTED, until) for claim in limited]
         return Limited(allowed=allowed, refused=uncounted)
     allowed, refused, digested = [], [], []
     for claimed in claims:
@@ -117,10 +117,10 @@ def give_back_uses(unsent: Sequence[tuple[ClaimedDelivery, datetime | None]]) ->
     Each comes with the time of its next attempt, until which it keeps its place in the lines.
     """
     uses = [
-        (use, one.first_due_at, next_at)
-        for one, next_at in unsent
-        if not _may_have_it(one)
-        for use in one.limit_uses
+        (use, delivery.first_due_at, next_at)
+        for delivery, next_at in unsent
+        if not _may_have_it(delivery)
+        for use in delivery.limit_uses
     ]
     if not uses:
         return

@@ -60,7 +60,9 @@ def dispatch(
         _deliver(runtime, claims, channel, clock, report, on_in_flight=on_in_flight)
         if len(claims) < len(batch):
             claimed_ids = {claimed.notification_id for claimed in claims}
-            unclaimed = [one for one in batch if one not in claimed_ids]
+            unclaimed = [
+                notification_id for notification_id in batch if notification_id not in claimed_ids
+            ]
             candidates = leases.poison_candidates(ids=unclaimed, channel=channel, now=clock())
             _dispatch_isolated(runtime, candidates, channel, clock, report)
     crash_points.reach(Boundary.TASK_DONE)
@@ -80,12 +82,12 @@ def _dispatch_isolated(
     """
     limit, ends_at = max(channel_threads() // 2, 1), clock() + ISOLATION_TIME
     with runtime.isolating_threads.try_acquire(channel, limit=limit) as has_thread:
-        for one in ids if has_thread else ():
+        for notification_id in ids if has_thread else ():
             with Isolation(runtime.isolation) as isolation:
                 if process.is_shutting_down() or clock() >= ends_at:
                     break
                 claims = leases.claim(
-                    ids=[one],
+                    ids=[notification_id],
                     channel=channel,
                     worker=worker_name(),
                     now=clock(),
@@ -143,14 +145,15 @@ def _prepare(
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
-    rendered = [one for one in with_targets if one.notification_id in messages]
+    rendered = [delivery for delivery in with_targets if delivery.notification_id in messages]
     limited = (
         limits.apply_limits(rendered, now=clock())
         if active_limits()
         else limits.Limited(allowed=rendered)
     )
     report.moved_up += [
-        Wakeup(one.notification_id, one.channel, one.priority, clock()) for one in limited.moved_up
+        Wakeup(moved.notification_id, moved.channel, moved.priority, clock())
+        for moved in limited.moved_up
     ]
     digested += digests.join_over_limit(limited.digested, now=clock())
     not_sent = [*ineligible, *resolved.not_sent, *unrenderable, *limited.refused, *digested]

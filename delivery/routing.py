@@ -70,16 +70,19 @@ class ProviderShare:
         """Sent together: deliveries with the same blocked platforms and trials, if any."""
         found = [self._account_permission, *self._platform_permissions.values()]
         self._waiting = [
-            one
-            for one in found
-            if isinstance(one, Probe | Blocked) and (one.refused or one.doubted_at)
+            permission
+            for permission in found
+            if isinstance(permission, Probe | Blocked)
+            and (permission.refused or permission.doubted_at)
         ]
 
     def was_refused(self, claimed: ClaimedDelivery) -> bool:
         """Return whether a circuit that waits for its probe has refused this recipient."""
         return any(
-            isinstance(one, Probe) and one.refused and recipient_key(claimed) in one.refused
-            for one in self._waiting
+            isinstance(permission, Probe)
+            and permission.refused
+            and recipient_key(claimed) in permission.refused
+            for permission in self._waiting
         )
 
     def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
@@ -108,10 +111,14 @@ class ProviderShare:
     def blocked_platforms(self, claimed: ClaimedDelivery | None = None) -> dict[str, datetime]:
         """Return until when each blocked platform is blocked, for a delivery."""
         found = {
-            name: self._for_delivery(one, claimed)
-            for name, one in self._platform_permissions.items()
+            name: self._for_delivery(permission, claimed)
+            for name, permission in self._platform_permissions.items()
         }
-        return {name: one.until for name, one in found.items() if isinstance(one, Blocked)}
+        return {
+            name: permission.until
+            for name, permission in found.items()
+            if isinstance(permission, Blocked)
+        }
 
     def opens_at(
         self, platforms: Collection[str], claimed: ClaimedDelivery | None = None
@@ -178,8 +185,8 @@ class ProviderShare:
     def return_probes(self) -> None:
         """Return the unused probes of circuits, so that another worker gets them."""
         permissions = {self.provider.account: self._account_permission}
-        for name, one in self._platform_permissions.items():
-            permissions[circuit_name(self.provider, name)] = one
+        for name, platform_permission in self._platform_permissions.items():
+            permissions[circuit_name(self.provider, name)] = platform_permission
         for name, permission in permissions.items():
             if isinstance(permission, Probe):
                 self._circuits.return_probe(name, probe=permission, now=self._now)
@@ -222,9 +229,11 @@ def choose_routes(
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     permissions |= _with_refused(permissions, claims, now=now)
-    shares = [ProviderShare(one, permissions, runtime.circuits, now=now) for one in providers]
+    shares = [
+        ProviderShare(provider, permissions, runtime.circuits, now=now) for provider in providers
+    ]
     held: list[_Held] = []
-    for claimed in sorted(claims, key=lambda one: any(s.was_refused(one) for s in shares)):
+    for claimed in sorted(claims, key=lambda claim: any(s.was_refused(claim) for s in shares)):
         own = platforms[claimed.reference]
         candidates = _providers_in_order(claimed, shares)
         openings = [(share.opens_at(own, claimed), share) for share in candidates]
@@ -257,17 +266,18 @@ def _with_refused(
 ) -> dict[str, Permission]:
     """Return the permissions of open circuits, with those of the recipients that they refused."""
     waiting = {
-        name: one
-        for name, one in permissions.items()
-        if isinstance(one, Probe) or (isinstance(one, Blocked) and one.doubted_at)
+        name: permission
+        for name, permission in permissions.items()
+        if isinstance(permission, Probe)
+        or (isinstance(permission, Blocked) and permission.doubted_at)
     }
     if not waiting:
         return {}
     keys = list({recipient_key(claimed) for claimed in claims})
     refused = circuit_breaker.refused_among(waiting, keys, now=now)
     return {
-        name: replace(one, refused=one.refused | refused[name])
-        for name, one in waiting.items()
+        name: replace(probe, refused=probe.refused | refused[name])
+        for name, probe in waiting.items()
         if refused.get(name)
     }
 
@@ -309,7 +319,7 @@ def _build_routes(
             blocked_platforms=blocked,
         )
 
-    routes = [route([one], probes, blocked) for one, probes, blocked in share.single_deliveries]
+    routes = [route([claim], probes, blocked) for claim, probes, blocked in share.single_deliveries]
     held: list[NotSent] = []
     for claims, probes, blocked in (*share.groups, (share.claims, {}, share.blocked_platforms())):
         for some in _by_criticality(claims):
@@ -355,8 +365,8 @@ def _apply_rate_limit(
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     held, code = WaitReason.RATE_LIMITED, FailureCode.RATE_LIMITED
     rate_limited = [
-        NotSent(one, S.PENDING, code, _REASON_TEXTS[held], first + index * step, held)
-        for index, one in enumerate(claims[count:])
+        NotSent(claim, S.PENDING, code, _REASON_TEXTS[held], first + index * step, held)
+        for index, claim in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 
@@ -375,23 +385,23 @@ class _Held:
 def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
     """Defer deliveries, and record since when and why, unless the outage is on record."""
     new = [
-        one
-        for one in held
-        if not Hold(reason=one.reason, provider=one.provider.name, since=now).is_same(
-            one.claimed.hold
+        hold
+        for hold in held
+        if not Hold(reason=hold.reason, provider=hold.provider.name, since=now).is_same(
+            hold.claimed.hold
         )
     ]
     details = _outage_details(new) if new else {}
     found = []
-    for one in held:
-        key = (one.provider.name, one.reason)
+    for waiting in held:
+        key = (waiting.provider.name, waiting.reason)
         hold = Hold(
-            reason=one.reason,
-            provider=one.provider.name,
+            reason=waiting.reason,
+            provider=waiting.provider.name,
             since=now,
             detail=details.get(key, ""),
         )
-        found.append(_hold(one.claimed, one.until, now, hold))
+        found.append(_hold(waiting.claimed, waiting.until, now, hold))
     return found
 
 
@@ -399,15 +409,15 @@ def _outage_details(held: Sequence[_Held]) -> dict[tuple[str, WaitReason], str]:
     """Return why each provider's circuit opened, or who paused it and why."""
     pauses = (
         provider_pauses.pauses()
-        if any(one.reason is WaitReason.PROVIDER_PAUSED for one in held)
+        if any(hold.reason is WaitReason.PROVIDER_PAUSED for hold in held)
         else {}
     )
     circuits: dict[str, str] = {}
-    for one in held:
-        if one.reason is WaitReason.CIRCUIT_OPEN:
-            names = [one.provider.account]
-            names += [circuit_name(one.provider, scope) for scope in one.platforms if scope]
-            circuits |= dict.fromkeys(names, one.provider.name)
+    for hold in held:
+        if hold.reason is WaitReason.CIRCUIT_OPEN:
+            names = [hold.provider.account]
+            names += [circuit_name(hold.provider, scope) for scope in hold.platforms if scope]
+            circuits |= dict.fromkeys(names, hold.provider.name)
     found: dict[tuple[str, WaitReason], str] = {}
     for name, reason in circuit_breaker.open_reasons(list(circuits)).items():
         found.setdefault((circuits[name], WaitReason.CIRCUIT_OPEN), reason)

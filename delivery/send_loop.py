@@ -100,7 +100,9 @@ class SendLoop:
             self._window.adjust(wanted)
             capacity = wanted
         else:
-            ends_at = min(one.claimed.lease_until for group in self._waiting for one in group)
+            ends_at = min(
+                delivery.claimed.lease_until for group in self._waiting for delivery in group
+            )
             time_left = (ends_at - MIN_LEASE_LEFT - self._clock()).total_seconds()
             capacity = self._window.acquire(wanted, timeout=max(min(time_left, WAIT_SECONDS), 0))
             if not capacity and time_left <= WAIT_SECONDS:
@@ -120,16 +122,20 @@ class SendLoop:
         """Route the groups, record the start of each attempt, and hand them to the event loop."""
         if not groups:
             return
-        by_reference = {one.claimed.reference: one for group in groups for one in group}
+        by_reference = {
+            delivery.claimed.reference: delivery for group in groups for delivery in group
+        }
         now, names = self._clock(), [provider.name for provider in self._providers]
         began = time.monotonic()
         unused = sum(map(request_count, groups))
         try:
             routes, not_sent = routing.choose_routes(
                 self._runtime,
-                [one.claimed for one in by_reference.values()],
+                [delivery.claimed for delivery in by_reference.values()],
                 providers=self._providers,
-                targets={reference: one.targets for reference, one in by_reference.items()},
+                targets={
+                    reference: delivery.targets for reference, delivery in by_reference.items()
+                },
                 paused=provider_pauses.paused_until(names, now=now),
                 now=now,
             )
@@ -175,12 +181,12 @@ class SendLoop:
         """
         until = now + timedelta(seconds=self._rate_wait_end - began)
         kept, held = [], []
-        for one in not_sent:
-            at = one.next_attempt_at
-            if one.held_reason is WaitReason.RATE_LIMITED and at is not None and at <= until:
-                kept.append((at, by_reference[one.claimed.reference]))
+        for unsent in not_sent:
+            at = unsent.next_attempt_at
+            if unsent.held_reason is WaitReason.RATE_LIMITED and at is not None and at <= until:
+                kept.append((at, by_reference[unsent.claimed.reference]))
             else:
-                held.append(one)
+                held.append(unsent)
         if kept:
             groups = group_by_request(self._providers[0], [delivery for _, delivery in kept])
             self._waiting.extendleft(reversed(groups))
@@ -197,7 +203,7 @@ class SendLoop:
     ) -> list[PreparedDelivery]:
         """Record the start of each attempt by compare-and-set; return those still leased."""
         provider = route.provider
-        deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
+        deliveries = [_for_route(route, by_reference[claim.reference]) for claim in route.claims]
         claims = [delivery.claimed for delivery in deliveries]
         started = leases.start(
             claims, provider=provider.name, worker=worker_name(), now=self._clock()
@@ -208,7 +214,7 @@ class SendLoop:
         self._on_started()
         crash_points.reach(Boundary.STARTED)
         by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
-        return [replace(by_id[one.notification_id], claimed=one) for one in started]
+        return [replace(by_id[claimed.notification_id], claimed=claimed) for claimed in started]
 
     def _collect_answers(self, timeout: float) -> None:
         """Wait up to ``timeout`` seconds for answers, and settle their deliveries."""

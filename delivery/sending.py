@@ -60,10 +60,10 @@ def group_by_request(
 ) -> list[list[PreparedDelivery]]:
     """Return deliveries in groups that share a request: of one each, but for a batch provider."""
     if len(deliveries) == 1 or not isinstance(provider, contract.BatchProvider):
-        return [[one] for one in deliveries]
+        return [[delivery] for delivery in deliveries]
     groups: dict[Hashable, list[PreparedDelivery]] = {}
-    for one in deliveries:
-        groups.setdefault(provider.batch_key(one.message), []).append(one)
+    for delivery in deliveries:
+        groups.setdefault(provider.batch_key(delivery.message), []).append(delivery)
     return list(groups.values())
 
 
@@ -100,15 +100,15 @@ class InFlight:
         deadline = time.monotonic() + timeout
         while self.count and len(finished) < COLLECTED_GROUPS:
             try:
-                one = self._finished.get(timeout=max(deadline - time.monotonic(), 0))
+                outcome = self._finished.get(timeout=max(deadline - time.monotonic(), 0))
             except Empty:
                 break
             self.count -= 1
-            if isinstance(one, BaseException):
-                raise one
+            if isinstance(outcome, BaseException):
+                raise outcome
             if not finished:
                 deadline = min(deadline, time.monotonic() + COLLECT_SECONDS)
-            finished.append(one)
+            finished.append(outcome)
         with buffered_lines():
             for _, group in finished:
                 for delivery, results in group:
@@ -173,12 +173,16 @@ async def _send_group(
         results, size = [], window.size
         for start in range(0, len(pairs), size):
             chunk = pairs[start : start + size]
-            results += await asyncio.gather(*(_send_one(provider, *one, clock) for one in chunk))
-    of_delivery: dict[str, list[TargetResult]] = {one.claimed.reference: [] for one in group}
+            results += await asyncio.gather(
+                *(_send_one(provider, *request, clock) for request in chunk)
+            )
+    of_delivery: dict[str, list[TargetResult]] = {
+        delivery.claimed.reference: [] for delivery in group
+    }
     for (delivery, _), result in zip(pairs, results, strict=True):
         if result is not None:
             of_delivery[delivery.claimed.reference].append(result)
-    return [(one, tuple(of_delivery[one.claimed.reference])) for one in group]
+    return [(delivery, tuple(of_delivery[delivery.claimed.reference])) for delivery in group]
 
 
 async def _send_many(
@@ -192,7 +196,7 @@ async def _send_many(
         _is_too_late(delivery.claimed, request, started_at)
         for (delivery, _), request in zip(pairs, requests, strict=True)
     ]
-    in_time = [one for one, late in zip(requests, is_late, strict=True) if not late]
+    in_time = [request for request, late in zip(requests, is_late, strict=True) if not late]
     crash_points.reach(Boundary.GROUP_BEGINS)
     outcomes: Sequence[SendResult | ProviderError]
     try:
@@ -205,7 +209,9 @@ async def _send_many(
             if not late
         ]
     crash_points.reach(Boundary.GROUP_ANSWERED)
-    by_reference = {one.reference: outcome for one, outcome in zip(in_time, outcomes, strict=True)}
+    by_reference = {
+        request.reference: outcome for request, outcome in zip(in_time, outcomes, strict=True)
+    }
     return [
         _target_result(
             delivery, target, result, clock, started_at=started_at, monotonic_start=monotonic_start

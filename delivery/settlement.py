@@ -112,23 +112,25 @@ def hold_or_end(not_sent: Sequence[NotSent], now: datetime, report: BatchReport)
     """Defer deliveries that can't be sent now, and end those that never can."""
     # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
     not_sent = [
-        replace(one, status=S.SENT)
-        if one.status is not S.PENDING and one.claimed.accepted_targets
-        else one
-        for one in not_sent
+        replace(unsent, status=S.SENT)
+        if unsent.status is not S.PENDING and unsent.claimed.accepted_targets
+        else unsent
+        for unsent in not_sent
     ]
     leases.settle_not_sent(not_sent, now=now)
     _give_back_uses(
-        (one.claimed, one.next_attempt_at) for one in not_sent if one.status is not S.SENT
+        (unsent.claimed, unsent.next_attempt_at)
+        for unsent in not_sent
+        if unsent.status is not S.SENT
     )
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
-    for one in not_sent:
-        report.counts[one.status.value] += 1
-        if one.next_attempt_at is not None:
-            report.add_wakeup(one.claimed, at=one.next_attempt_at)
+    for unsent in not_sent:
+        report.counts[unsent.status.value] += 1
+        if unsent.next_attempt_at is not None:
+            report.add_wakeup(unsent.claimed, at=unsent.next_attempt_at)
     # A delivery may end as expired before its expiry: the next step still has that time.
-    ended = [one.claimed for one in not_sent if one.status in ENDED_UNREACHED]
+    ended = [unsent.claimed for unsent in not_sent if unsent.status in ENDED_UNREACHED]
     _wake_next_steps(ended, now, report)
     feedback.record_not_sent(not_sent, now=now)
 

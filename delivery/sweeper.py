@@ -105,14 +105,16 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
     resolved = 0
     while waiting := recovery.unknown_outcomes(now=now):
         decisions = []
-        for one in waiting:
-            kind = types.find_type(one.type)
+        for unresolved in waiting:
+            kind = types.find_type(unresolved.type)
             # The type may have been disabled since. A duplicate is worse than a loss.
             policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
-            decision = retry.decide_unknown(policy=policy, state=one.retry_state, now=now)
-            decisions.append((one, decision))
+            decision = retry.decide_unknown(policy=policy, state=unresolved.retry_state, now=now)
+            decisions.append((unresolved, decision))
         done = recovery.resolve_unknown(decisions, now=now)
-        given_up = [one.notification_id for one, d in decisions if isinstance(d, retry.GiveUp)]
+        given_up = [
+            unresolved.notification_id for unresolved, d in decisions if isinstance(d, retry.GiveUp)
+        ]
         steps.open_next_steps(ids=given_up, now=now)
         resolved += done
         if not done:
@@ -132,25 +134,25 @@ def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None
             if has_capacity:
                 _enqueue_client(queue, due, report, now)
             else:
-                report.unpublished += sum(1 for one in due if one.at <= now)
+                report.unpublished += sum(1 for item in due if item.at <= now)
 
 
 def _enqueue_client(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    candidates = [one for one in due if one.is_poison_candidate]
+    candidates = [item for item in due if item.is_poison_candidate]
     _enqueue_by_id(queue, candidates, report, now, size=ISOLATED_PER_WAKEUP)
     if len(due) > BURST:
         _enqueue_burst(queue, due, report, now)
     else:
-        _enqueue_by_id(queue, [one for one in due if not one.is_poison_candidate], report, now)
+        _enqueue_by_id(queue, [item for item in due if not item.is_poison_candidate], report, now)
 
 
 def _enqueue_burst(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
     """Enqueue pulls for a burst if a delivery is due, or one pull for when the first is due."""
-    first = min(one.at for one in due)
+    first = min(item.at for item in due)
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)
     else:
@@ -168,11 +170,11 @@ def _enqueue_by_id(
     size: int = wakeups.WAKEUP_SIZE,
 ) -> None:
 
-    def second(one: fair_queue.Due) -> datetime:
-        return wakeups.wakeup_time(one.at, now=now)
+    def second(due: fair_queue.Due) -> datetime:
+        return wakeups.wakeup_time(due.at, now=now)
 
     for at, some in itertools.groupby(sorted(due, key=second), key=second):
-        ids = [one.notification_id for one in some]
+        ids = [due.notification_id for due in some]
         done = wakeups.send_wakeups(
             ids, channel=queue.channel, priority=queue.priority, at=at, now=now, size=size
         )

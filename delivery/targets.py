@@ -70,7 +70,7 @@ def address_of(claimed: ClaimedDelivery) -> SendTarget:
 def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTargets:
     known = devices.find_push_targets(
         user_ids=[c.user_id for c in claims if c.user_id and not c.recipient.device_ids],
-        device_ids=[one for c in claims for one in c.recipient.device_ids],
+        device_ids=[device_id for c in claims for device_id in c.recipient.device_ids],
     )
     histories = device_histories(claims)
     resolved: dict[str, tuple[SendTarget, ...]] = {}
@@ -119,7 +119,7 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
 
 def _earlier_of(device: devices.PushTarget, found: Sequence[devices.PushTarget]) -> set[str]:
     """Return the devices of a device's earlier tokens, unless they are registered again."""
-    return {*device.earlier_ids} - {one.device_id for one in found}
+    return {*device.earlier_ids} - {target.device_id for target in found}
 
 
 def _awaited(

@@ -135,7 +135,7 @@ class SendWindow:
 
         The requests that are admitted by this are sent by this call.
         """
-        errors = [one.outcome for one in results if isinstance(one.outcome, ProviderError)]
+        errors = [result.outcome for result in results if isinstance(result.outcome, ProviderError)]
         with self._freed:
             now = self.clock()
             # Without a limit, more success says nothing about a larger window.

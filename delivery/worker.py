@@ -156,7 +156,7 @@ def _dispatch_most_urgent(runtime: SendingRuntime, clock: Clock) -> int:
                 now = clock()
                 queue = FairQueue(client_id, channel, priority)
                 found = fair_queue.due(queue, until=now, now=now, limit=wakeups.WAKEUP_SIZE)
-                ids = [one.notification_id for one in found]
+                ids = [due.notification_id for due in found]
                 claimed += pipeline.dispatch(runtime, ids, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
@@ -177,7 +177,7 @@ def _next_batch(
     if offset and not found:
         # Less is due than expected: take the part of the first pull.
         found, offset = due(), 0
-    return [one.notification_id for one in found[:size]], len(found) > size or bool(offset)
+    return [due.notification_id for due in found[:size]], len(found) > size or bool(offset)
 
 
 def batch_size() -> int:
@@ -196,14 +196,14 @@ def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
 
 def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
     horizon = now + wakeups.HORIZON
-    for one in fair_queue.due(
+    for due in fair_queue.due(
         queue, until=horizon, now=now, limit=1, include_poison_candidates=False
     ):
-        if one.at <= now:
+        if due.at <= now:
             # The delivery was probably just accepted, with a pull of its own.
             fair_queue.enqueue_pulls(queue, count=1, now=now)
         else:
-            fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(one.at, now=now), now=now)
+            fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(due.at, now=now), now=now)
 
 
 def _requeue_delay(priority: Priority) -> timedelta:

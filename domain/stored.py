@@ -30,7 +30,7 @@ def known_fields(kind: type, stored: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _names(kind: Any) -> frozenset[str]:
-    return frozenset(one.name for one in fields(kind))
+    return frozenset(field.name for field in fields(kind))
 
 
 def struct_of(kind: type[T], stored: Any) -> T:
@@ -48,14 +48,20 @@ def _known(stored: Any, kind: inspect.Type) -> Any:
     if isinstance(kind, inspect.UnionType):
         # A union has at most one type for objects, and one for arrays.
         shape = inspect.StructType if isinstance(stored, dict) else inspect.CollectionType
-        return next((_known(stored, one) for one in _types(kind) if isinstance(one, shape)), stored)
+        return next(
+            (_known(stored, possible) for possible in _types(kind) if isinstance(possible, shape)),
+            stored,
+        )
     if isinstance(kind, inspect.StructType) and isinstance(stored, dict):
-        known = {one.encode_name: one.type for one in kind.fields}
+        known = {field.encode_name: field.type for field in kind.fields}
         return {name: _known(stored[name], known[name]) for name in stored.keys() & known.keys()}
     if isinstance(kind, inspect.CollectionType) and isinstance(stored, list):
-        return [_known(one, kind.item_type) for one in stored]
+        return [_known(item, kind.item_type) for item in stored]
     return stored
 
 
 def _types(kind: inspect.UnionType) -> list[inspect.Type]:
-    return [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
+    return [
+        possible.type if isinstance(possible, inspect.Metadata) else possible
+        for possible in kind.types
+    ]

@@ -79,7 +79,9 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
     all_operators = operators()
     if not all_operators:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
-    notified = [_notify_operator(one, incident, is_resolved, now) for one in all_operators]
+    notified = [
+        _notify_operator(operator, incident, is_resolved, now) for operator in all_operators
+    ]
     if any(notified) or not all_operators:
         incidents.mark_notified(incident["_id"], "notified_open_at", now=now)
         if is_resolved:
@@ -97,12 +99,12 @@ def operators() -> list[Operator]:
             Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
             for user in list(found.values())[:MAX_OPERATORS]
         ]
-    registered = recipients.find_registered(one for one in named if "@" not in one)
+    registered = recipients.find_registered(name for name in named if "@" not in name)
     return [
-        Operator(email=one)
-        if "@" in one
-        else Operator(user_id=one, email=registered[one].email if one in registered else None)
-        for one in named
+        Operator(email=name)
+        if "@" in name
+        else Operator(user_id=name, email=registered[name].email if name in registered else None)
+        for name in named
     ]
 
 
@@ -149,7 +151,9 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
         possible.append(Channel.IN_APP)
         if devices.find_push_targets(user_ids=[operator.user_id]).by_user:
             possible.append(Channel.PUSH)
-    return [one for one in possible if one != incident.get("broken_channel")] or possible
+    return [
+        channel for channel in possible if channel != incident.get("broken_channel")
+    ] or possible
 
 
 def _body(incident: Document, is_resolved: bool) -> str:

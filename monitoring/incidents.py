@@ -68,12 +68,12 @@ def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Docum
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
     resolved = [
         collection("incidents").find_one_and_update(
-            {"_id": one["_id"], **wanted},
+            {"_id": incident["_id"], **wanted},
             {"$set": {"is_open": False, "resolved_at": now}},
             return_document=ReturnDocument.AFTER,
         )
-        for one in collection("incidents").find(wanted).hint("inc_state")
-        if one["key"] not in active_keys
+        for incident in collection("incidents").find(wanted).hint("inc_state")
+        if incident["key"] not in active_keys
     ]
     return [incident for incident in resolved if incident is not None]
 

@@ -93,12 +93,12 @@ def replace(
 ) -> None:
     """Replace all values of the intervals that start at ``spans``."""
     documents = [_document(interval, metric_value, now) for metric_value in values]
-    writes = [ReplaceOne({"_id": one["_id"]}, one, upsert=True) for one in documents]
+    writes = [ReplaceOne({"_id": document["_id"]}, document, upsert=True) for document in documents]
     for start in range(0, len(writes), BATCH):
         collection("metrics_aggregates").bulk_write(writes[start : start + BATCH], ordered=False)
     kept_ids: dict[datetime, list[str]] = {span: [] for span in spans}
-    for one in documents:
-        kept_ids.setdefault(one["timestamp"], []).append(one["_id"])
+    for document in documents:
+        kept_ids.setdefault(document["timestamp"], []).append(document["_id"])
     for span, ids in kept_ids.items():
         collection("metrics_aggregates").delete_many(
             {"interval": interval.value, "timestamp": span, "_id": {"$nin": ids}}, hint=INDEX
@@ -173,8 +173,8 @@ def last_timestamp(
 def merge_histograms(histograms: Iterable[Sequence[int] | None]) -> list[int]:
     """Return the sum of several histograms."""
     total = empty_histogram()
-    for one in histograms:
-        total = add_histograms(total, one or ())
+    for histogram in histograms:
+        total = add_histograms(total, histogram or ())
     return total
 
 

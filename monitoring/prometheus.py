@@ -89,16 +89,16 @@ def _by_dimension(found: list[MetricValue]) -> Iterator[Metric]:
     """Yield deliveries by provider and by API client, and attempts at devices by platform."""
     by_provider, by_client, by_platform = (Counter[tuple[str, ...]]() for _ in range(3))
     clients = {str(key): name for key, name in registry.names(limit=metrics.MAX_CLIENTS).items()}
-    for one in found:
-        event, channel = str(one.metric), one.dimensions["channel"]
-        if one.metric in DEVICE_METRICS:
-            platform = one.dimensions["platform"]
-            by_platform[DEVICE_METRICS[Name(one.metric)], platform] += int(one.value)
-        elif one.metric in COUNTED_METRICS:
-            client = clients.get(one.dimensions.get("client_id", ""), OTHER)
-            by_client[event, channel, client] += int(one.value)
-            if "provider" in one.dimensions:
-                by_provider[event, channel, one.dimensions["provider"]] += int(one.value)
+    for value in found:
+        event, channel = str(value.metric), value.dimensions["channel"]
+        if value.metric in DEVICE_METRICS:
+            platform = value.dimensions["platform"]
+            by_platform[DEVICE_METRICS[Name(value.metric)], platform] += int(value.value)
+        elif value.metric in COUNTED_METRICS:
+            client = clients.get(value.dimensions.get("client_id", ""), OTHER)
+            by_client[event, channel, client] += int(value.value)
+            if "provider" in value.dimensions:
+                by_provider[event, channel, value.dimensions["provider"]] += int(value.value)
     for name, text, labels, counts in (
         ("provider_deliveries", "Deliveries", ("event", "channel", "provider"), by_provider),
         ("client_deliveries", "Deliveries", ("event", "channel", "client"), by_client),
@@ -123,9 +123,9 @@ def _latency(found: list[MetricValue]) -> Iterator[Metric]:
     bounds = (*map(str, metrics.BOUNDS), "+Inf")
     for channel in sorted(by_channel):
         values = by_channel[channel]
-        totals = accumulate(metrics.merge_histograms(one.histogram for one in values))
+        totals = accumulate(metrics.merge_histograms(value.histogram for value in values))
         buckets = [(bound, float(total)) for bound, total in zip(bounds, totals, strict=True)]
-        family.add_metric([channel], buckets, sum(one.seconds or 0 for one in values))
+        family.add_metric([channel], buckets, sum(value.seconds or 0 for value in values))
     yield family
 
 

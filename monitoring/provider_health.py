@@ -186,7 +186,9 @@ def _classify(
 
 
 def _failed(attempts: Iterable[MetricValue]) -> list[MetricValue]:
-    return [one for one in attempts if one.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
+    return [
+        attempt for attempt in attempts if attempt.dimensions["status"] in (A.FAILED, A.UNKNOWN)
+    ]
 
 
 def _sum(values: Iterable[MetricValue]) -> int:

@@ -58,7 +58,7 @@ def due_minutes(*, now: datetime) -> list[ChangedMinute]:
     """Return the minutes due for a recount, newest first."""
     found = collection("metrics_due").find({"due_at": {"$lte": now}}).hint("mdu_due")
     found = found.sort("due_at", -1).limit(MAX_MINUTES)
-    changed = [ChangedMinute(one["minute"], one["touched_at"]) for one in found]
+    changed = [ChangedMinute(minute["minute"], minute["touched_at"]) for minute in found]
     return sorted(changed, key=lambda mark: mark.minute, reverse=True)
 
 

@@ -341,7 +341,7 @@ def suggest(name: str, *names: str, inner: Iterable[str] = ()) -> str:
     it must be equal.
     """
     snake_case = _CAMEL_CASE_BOUNDARY.sub("_", name[:MAX_KEY_LENGTH]).lower().replace("-", "_")
-    similar = [one for one in inner if one.rpartition(".")[2] == snake_case]
+    similar = [name for name in inner if name.rpartition(".")[2] == snake_case]
     similar = difflib.get_close_matches(snake_case, names, n=1, cutoff=0.8) or similar
     if not similar and len(snake_case) >= MIN_FUZZY:
         similar = difflib.get_close_matches(snake_case, names, n=1, cutoff=0.72)

@@ -36,7 +36,9 @@ from ..http.query import one_of
 
 MAX_CATEGORIES = 100
 IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
-PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
+PLATFORMS = {
+    name: platform for platform in Platform for name in (platform.value, platform.value.upper())
+}
 _ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 TOKEN_FORM = f"{MIN_LENGTH} to {MAX_LENGTH:,} letters, digits, and _ : -"
@@ -123,8 +125,8 @@ def device_view(
         replaces=document.get("replaces") or [],
         state=state and msgspec.convert(state, DeviceStateView, from_attributes=True),
         warnings=[
-            DeviceWarningView(pointer=one.pointer, code=one.code, detail=one.detail)
-            for one in warnings
+            DeviceWarningView(pointer=warning.pointer, code=warning.code, detail=warning.detail)
+            for warning in warnings
         ],
     )
 
@@ -305,6 +307,6 @@ def _device_fields(
         fields["language"] = check_language(fields["language"], "/language", left_out)
     if "timezone" in fields:
         fields["timezone"] = check_time_zone(fields["timezone"], "/timezone", left_out)
-    for one in left_out.problems:
-        fields[one.pointer[1:]] = None
+    for problem in left_out.problems:
+        fields[problem.pointer[1:]] = None
     return fields, left_out.problems

@@ -140,7 +140,7 @@ def _describe(message: str, pointer: str, *, expected: Any) -> tuple[str, str, s
     text, path = (match[1], match[2] or "") if match else (message, "")
     inner = re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
     if text.startswith("Invalid enum value"):  # msgspec's text repeats the value.
-        options = [one for one in _options(expected) if one is not type(None)]
+        options = [option for option in _options(expected) if option is not type(None)]
         names = list(dict.fromkeys(_kind(option) for option in options))
         return pointer + inner, "wrong_type", f"Expected {' or '.join(names)}."
     code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"

@@ -147,7 +147,7 @@ def field_hint(
     """
     inside = tuple(inner)
     plain = _CAMEL_CASE_BOUNDARY.sub("_", name[:MAX_KEY_LENGTH]).lower().replace("-", "_")
-    is_here = plain in known or any(one.rpartition(".")[2] == plain for one in inside)
+    is_here = plain in known or any(name.rpartition(".")[2] == plain for name in inside)
     hint = "" if is_here else _by_meaning(plain, known=(*known, *inside), outer=outer)
     return hint or suggest(name, *known, inner=inside)
 
@@ -155,7 +155,7 @@ def field_hint(
 def _by_meaning(plain: str, *, known: Collection[str], outer: Collection[str]) -> str:
     candidates = (*_MORE_MEANINGS.get(plain, ()), _MEANINGS.get(plain, ""))
     for meant in filter(None, candidates):
-        here = next((one for one in (meant, meant.rpartition(".")[2]) if one in known), None)
+        here = next((name for name in (meant, meant.rpartition(".")[2]) if name in known), None)
         if here is not None:
             return f" Did you mean `{here}`?"
         if meant in outer:

@@ -28,9 +28,9 @@ def further_problems(
     Those that may follow from a missing field are left out: at or around it.
     """
     # A field of another name may hold what seems to be missing.
-    is_renamed = any(one.code in ("unknown_field", "required") for one in errors)
+    is_renamed = any(error.code in ("unknown_field", "required") for error in errors)
     partial = copy.deepcopy(dict(value))
-    places = {one.pointer for one in errors}
+    places = {error.pointer for error in errors}
     for pointer in sorted(places, reverse=True):
         _remove(partial, pointer)
     body = _converted(partial, structure)
@@ -43,10 +43,10 @@ def further_problems(
     except (InvalidRequestError, ApiError) as refused:
         found = refused.problems if isinstance(refused, InvalidRequestError) else refused.errors
         collected = ProblemCollector()
-        for one in found:
-            follows = is_renamed and one.code in _CONSEQUENCES
-            if not follows and not any(_is_near(one.pointer, place) for place in places):
-                collected.add(one.pointer, one.code, one.detail)
+        for error in found:
+            follows = is_renamed and error.code in _CONSEQUENCES
+            if not follows and not any(_is_near(error.pointer, place) for place in places):
+                collected.add(error.pointer, error.code, error.detail)
         return collected.problems
     return []
 
@@ -92,15 +92,15 @@ def _converted(body: Mapping[str, Any], structure: type[T]) -> T | None:
 
 def _filled(body: Mapping[str, Any], structure: Any) -> Iterator[Mapping[str, Any]]:
     fields = msgspec.structs.fields(structure)
-    missing = [one for one in fields if one.required and one.encode_name not in body]
+    missing = [field for field in fields if field.required and field.encode_name not in body]
     filled = dict(body)
-    for one in missing:
+    for field in missing:
         for filler in _FILLERS:
             try:
-                msgspec.convert(filler, one.type, strict=True)
+                msgspec.convert(filler, field.type, strict=True)
             except msgspec.ValidationError:
                 continue
-            filled[one.encode_name] = filler
+            filled[field.encode_name] = filler
             break
     yield filled
 

@@ -129,7 +129,7 @@ def _needs_no_checks(value: Any, canonical: bytes) -> bool:
         return False
     inner = value.get("content")
     payload = inner.get("payload") if isinstance(inner, dict) else None
-    return all(_is_storable(one) for one in (value.get("data"), payload, value.get("ttl")))
+    return all(_is_storable(part) for part in (value.get("data"), payload, value.get("ttl")))
 
 
 def _is_storable(value: Any) -> bool:
@@ -137,5 +137,5 @@ def _is_storable(value: Any) -> bool:
     if type(value) is dict:
         return all(_PLAIN_KEY.fullmatch(k) and _is_storable(v) for k, v in value.items())
     if type(value) is list:
-        return all(_is_storable(one) for one in value)
+        return all(_is_storable(item) for item in value)
     return type(value) is not int or _MIN_INT <= value <= _MAX_INT

@@ -19,7 +19,7 @@ def example_of(schema: Schema, components: Mapping[str, Schema], *, name: str = 
         return example_of(components[schema["$ref"].removeprefix(REFERENCE)], components, name=name)
     if options := schema.get("anyOf"):
         by_preference = sorted(
-            options, key=lambda one: ("examples" not in one, one.get("type") != "null")
+            options, key=lambda option: ("examples" not in option, option.get("type") != "null")
         )
         return example_of(by_preference[0], components, name=name)
     return _type_example(schema, components, name=name)

@@ -14,15 +14,23 @@ def samples_of(method: str, path: str, description: Mapping[str, Any]) -> list[d
     The URL of the service is ``URL``, and the key or inbox token is ``KEY``.
     """
     parameters = description.get("parameters", ())
-    examples = {one["name"]: str(one["example"]) for one in parameters if one["in"] == "path"}
+    examples = {
+        parameter["name"]: str(parameter["example"])
+        for parameter in parameters
+        if parameter["in"] == "path"
+    }
     url = _PARAMETER.sub(lambda found: examples[found[1]], path)
-    query = [one for one in parameters if one["in"] == "query" and one.get("required")]
+    query = [
+        parameter
+        for parameter in parameters
+        if parameter["in"] == "query" and parameter.get("required")
+    ]
     if query:
-        url += "?" + "&".join(f"{one['name']}={one['example']}" for one in query)
+        url += "?" + "&".join(f"{parameter['name']}={parameter['example']}" for parameter in query)
     headers = {
-        one["name"]: str(one["example"])
-        for one in parameters
-        if one["in"] == "header" and one.get("required")
+        parameter["name"]: str(parameter["example"])
+        for parameter in parameters
+        if parameter["in"] == "header" and parameter.get("required")
     }
     body = _body(description)
     return [

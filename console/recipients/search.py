@@ -59,7 +59,7 @@ def _beginnings(text: str, *, user: Any) -> list[Mapping[str, Any]]:
         conditions.append({"$and": [{NAME_WORDS: {"$regex": f"^{re.escape(w)}"}} for w in words]})
     # To begin an address is to search by it: who sees masked ones could guess letter by letter.
     if can_search_addresses(user):
-        conditions += [{"email": _range(one)} for one in sorted({text, text.lower()})]
+        conditions += [{"email": _range(beginning)} for beginning in sorted({text, text.lower()})]
         number = without_separators(text)
         if number.startswith("+") and len(number) > MIN_DIGITS:
             conditions.append({"phone": _range(number)})

@@ -102,7 +102,7 @@ def _messages(
 ) -> Mapping[Channel, Message]:
     slug, data, channels = document["_id"], document["example_data"], list(Channel)
     if is_digest:
-        channels = [Channel(one) for one in document["digest"]["channels"]]
+        channels = [Channel(channel) for channel in document["digest"]["channels"]]
         data = {**data, DIGEST_VARIABLE: example_digest(data)}
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)

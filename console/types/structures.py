@@ -141,7 +141,7 @@ class DigestField(StructureField):
                     forms.ChoiceField(
                         label="Sent",
                         required=False,
-                        choices=[*modes, *((one.value, EVERY_LABELS[one]) for one in Every)],
+                        choices=[*modes, *((every.value, EVERY_LABELS[every]) for every in Every)],
                         widget=UnfoldAdminSelectWidget,
                     )
                 ),

@@ -143,9 +143,11 @@ def _whatsapp_context(document: Mapping[str, Any]) -> dict[str, Any]:
     except (NoAccountError, ProviderError) as error:
         return {"whatsapp_error": str(error)}
     rows = []
-    for one in found:
-        label, color = WHATSAPP_STATUS.get(one.status, (one.status.capitalize(), "warning"))
-        rows.append({"template": one, "label": label, "color": color})
+    for template in found:
+        label, color = WHATSAPP_STATUS.get(
+            template.status, (template.status.capitalize(), "warning")
+        )
+        rows.append({"template": template, "label": label, "color": color})
     return {"whatsapp_rows": rows}
 
 

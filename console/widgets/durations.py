@@ -32,7 +32,7 @@ class DurationWidget(forms.MultiWidget):
             whole = int(value)
         except (TypeError, ValueError):
             return [value, str(min(self.units))]
-        size = max(one for one in self.units if whole % one == 0) if whole else min(self.units)
+        size = max(unit for unit in self.units if whole % unit == 0) if whole else min(self.units)
         return [whole // size, str(size)]
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:

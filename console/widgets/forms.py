@@ -111,9 +111,9 @@ def _offer_stored_choices(form: forms.ModelForm) -> None:
         value = form.get_initial_for_field(field, name)
         values = value if isinstance(value, list | tuple) else [value]
         known = set(_values(field.choices))
-        others = [one for one in values if one not in (None, "") and str(one) not in known]
+        others = [value for value in values if value not in (None, "") and str(value) not in known]
         if others:
-            added = [(one, f"{code_label(str(one))} (no longer offered)") for one in others]
+            added = [(value, f"{code_label(str(value))} (no longer offered)") for value in others]
             field.choices = [*field.choices, *added]
 
 
@@ -171,8 +171,8 @@ def _posted(widget: Any, key: str, value: Any) -> Posted:
     if isinstance(widget, forms.MultiWidget):
         parts = value if isinstance(value, list | tuple) else widget.decompress(value)
         found: Posted = {}
-        for suffix, one, part in zip(widget.widgets_names, widget.widgets, parts, strict=True):
-            found |= _posted(_inner(one), key + suffix, part)
+        for suffix, inner, part in zip(widget.widgets_names, widget.widgets, parts, strict=True):
+            found |= _posted(_inner(inner), key + suffix, part)
         return found
     if isinstance(widget, forms.CheckboxInput):
         return {key: ["on"] if widget.check_test(value) else []}

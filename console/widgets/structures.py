@@ -75,7 +75,7 @@ class StructureWidget(forms.Widget):
     def unbound(self, name: str, value: Any) -> list[_Part]:
         """Return the forms that show a stored value, with a few empty ones after it."""
         found = value or [] if self.rows else [value or {}]
-        if not isinstance(found, Sequence) or not all(isinstance(one, Mapping) for one in found):
+        if not isinstance(found, Sequence) or not all(isinstance(item, Mapping) for item in found):
             found = []
         count = len(found)
         if self.rows:
@@ -98,11 +98,11 @@ class StructureWidget(forms.Widget):
             **context,
             "rows": [
                 {
-                    "form": one,
+                    "form": form,
                     "number": number + 1,
-                    "is_spare": number > 0 and bool(self.rows) and _is_blank(one),
+                    "is_spare": number > 0 and bool(self.rows) and _is_blank(form),
                 }
-                for number, one in enumerate(parts)
+                for number, form in enumerate(parts)
             ],
             "is_list": self.rows is not None,
             "noun": self.noun,
@@ -150,11 +150,11 @@ class StructureField(forms.Field):
 
     def clean(self, value: Any) -> Any:
         """Return the object or the list. Raises ValidationError if an input is wrong."""
-        forms_ = [one for one in value or () if not one.is_empty]
-        valid = [one.is_valid() for one in forms_]  # Of each, so that each shows its errors
+        forms_ = [form for form in value or () if not form.is_empty]
+        valid = [form.is_valid() for form in forms_]  # Of each, so that each shows its errors
         if not all(valid):
             raise ValidationError("See the marked inputs.")
-        found = [self.built(dict(one.cleaned_data)) for one in forms_]
+        found = [self.built(dict(form.cleaned_data)) for form in forms_]
         if self.widget.rows:
             return found
         return found[0] if found else None
@@ -172,7 +172,7 @@ class StructureField(forms.Field):
         if isinstance(value, list) and value and isinstance(value[0], _Part):
             return value
         if self.widget.rows:
-            return [self.taken_apart(one) for one in value or ()]
+            return [self.taken_apart(item) for item in value or ()]
         return self.taken_apart(value) if value else value
 
     def bound_data(self, data: Any, initial: Any) -> Any:
@@ -192,19 +192,19 @@ class StructureField(forms.Field):
         found = [
             self.built(
                 {
-                    name: one[name].initial
-                    for name in one.fields
-                    if one[name].initial not in (None, "", [], False)
+                    name: form[name].initial
+                    for name in form.fields
+                    if form[name].initial not in (None, "", [], False)
                 }
             )
-            for one in shown
-            if one.initial
+            for form in shown
+            if form.initial
         ]
         return found if self.widget.rows else (found[0] if found else None)
 
     def show_error(self, forms_: Any, path: Sequence[str], text: str) -> None:
         """Mark the input at a path within the value, such as ``("steps", "1", "after")``."""
-        rows = [one for one in forms_ or () if not one.is_empty]
+        rows = [form for form in forms_ or () if not form.is_empty]
         numbers = [int(part) for part in path if part.isdecimal()]
         names = [part for part in path if not part.isdecimal()]
         number = numbers[0] if self.widget.rows and numbers else 0
@@ -217,4 +217,4 @@ class StructureField(forms.Field):
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items() if v not in (None, "", [], False)}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

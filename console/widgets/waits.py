@@ -62,7 +62,11 @@ def find_pauses() -> Pauses:
     paused = provider_pauses.pauses()
     found: dict[Channel, str] = {}
     for channel in Channel if paused else ():
-        names = [one.name for test in (False, True) for one in providers_for(channel, test=test)]
+        names = [
+            provider.name
+            for test in (False, True)
+            for provider in providers_for(channel, test=test)
+        ]
         for pause in (paused[name] for name in names if name in paused):
             found.setdefault(channel, pause_text(pause))
     return found

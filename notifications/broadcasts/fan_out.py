@@ -50,20 +50,25 @@ def fan_out(
     # ``request`` names no user. Each recipient gets the named channels that reach them.
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
-    missing = {user_id: one for user_id, one in ids.items() if one not in stored}
+    missing = {
+        user_id: notification_id
+        for user_id, notification_id in ids.items()
+        if notification_id not in stored
+    }
     page = PageResult()
     new = prepare_page(missing, request, caller=caller, page=page, now=now)
     marked = [
-        replace(one, broadcast_id=broadcast_id) for one in callback_events.mark_for_callbacks(new)
+        replace(notification, broadcast_id=broadcast_id)
+        for notification in callback_events.mark_for_callbacks(new)
     ]
     results = acceptance.accept(marked, now=now)
     crash_points.reach(Boundary.BROADCAST_STORED)
     accepted = []
-    for one, result in zip(marked, results, strict=True):
+    for notification, result in zip(marked, results, strict=True):
         if isinstance(result, Accepted):
             accepted.append(result.document)
-        elif one.user_id is not None:
-            page.skip(one.user_id, ALREADY_NOTIFIED)
+        elif notification.user_id is not None:
+            page.skip(notification.user_id, ALREADY_NOTIFIED)
     enqueue_accepted(accepted, now=now)
     page.accepted = len(stored) + len(accepted)
     return page
@@ -96,7 +101,7 @@ def prepare_page(
     now: datetime,
 ) -> list[NewNotification]:
     """Return the notifications of these recipients. Those without one are recorded in ``page``."""
-    requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
+    requests = {user_id: msgspec.structs.replace(request, user_id=user_id) for user_id in ids}
     snapshot = load_recipients(list(requests.values()), now=now)
     device_owners = devices.find_owners(ids)
     render_cache = RenderCache()
@@ -129,7 +134,7 @@ def prepare_page(
         except InvalidRequestError as refusal:
             page.reject(user_id, refusal)
             continue
-        if any(one.status is DeliveryStatus.PENDING for one in new.deliveries):
+        if any(delivery.status is DeliveryStatus.PENDING for delivery in new.deliveries):
             found.append(new)
         else:
             page.skip(user_id, _skip_reason(new.deliveries))
@@ -153,6 +158,6 @@ def _reachable_channels(
 
 
 def _skip_reason(deliveries: Sequence[NewDelivery]) -> str:
-    codes = [one.failure_code for one in deliveries if one.failure_code is not None]
+    codes = [delivery.failure_code for delivery in deliveries if delivery.failure_code is not None]
     specific = [code for code in codes if code is not FailureCode.NO_ADDRESS]
     return (specific or codes)[0].value

@@ -56,7 +56,7 @@ def preview(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Broa
     user_ids = repository.sample_user_ids(audience_of(document), limit=SAMPLE)
     page = PageResult()
     new = fan_out.prepare_page(
-        {one: ObjectId() for one in user_ids},
+        {user_id: ObjectId() for user_id in user_ids},
         request_of(document),
         caller=caller,
         page=page,
@@ -75,14 +75,14 @@ def _limits_reached(new: Sequence[NewNotification], now: datetime) -> list[Limit
     by_person: dict[str, dict[str, Limit]] = {}
     for notification in new:
         for _, person, rules in warnings.limits_of(notification):
-            by_person.setdefault(person, {}).update((one.name, one) for one in rules)
+            by_person.setdefault(person, {}).update((rule.name, rule) for rule in rules)
     usages = limits.read_usages(
-        {one: list(own.values()) for one, own in by_person.items()}, now=now
+        {name: list(own.values()) for name, own in by_person.items()}, now=now
     )
     reached = Counter(
         usage.limit.name for own in usages.values() for usage in own if usage.next_at > now
     )
-    applying = {one.name: one for own in by_person.values() for one in own.values()}
+    applying = {rule.name: rule for own in by_person.values() for rule in own.values()}
     return [
         LimitEffect(limit=applying[name], recipients=reached[name]) for name in sorted(applying)
     ]

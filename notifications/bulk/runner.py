@@ -152,8 +152,8 @@ def _run_page(
             outcomes=outcomes.values(),
             acted_on=[
                 ActedOn(key.notification_id, key.channel)
-                for key, one in outcomes.items()
-                if one.outcome is BulkOutcome.DONE
+                for key, outcome in outcomes.items()
+                if outcome.outcome is BulkOutcome.DONE
             ],
             now=clock(),
         )

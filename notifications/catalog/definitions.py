@@ -370,23 +370,23 @@ def _check_digest(
 
 def _check_actions(request: TypeRequest, problems: ProblemCollector) -> None:
     ids: set[str] = set()
-    for index, one in enumerate(request.actions):
+    for index, action in enumerate(request.actions):
         pointer = f"/actions/{index}"
-        if not types.SLUG.fullmatch(one.id):
+        if not types.SLUG.fullmatch(action.id):
             expected = "lower-case letters, digits and underscores, starting with a letter"
             problems.add(f"{pointer}/id", "invalid_slug", f"Must be {expected}.")
-        elif one.id in ids:
+        elif action.id in ids:
             problems.add(f"{pointer}/id", "duplicate", "Another action has this ID.")
-        ids.add(one.id)
-        if not one.label.strip():
+        ids.add(action.id)
+        if not action.label.strip():
             problems.add(f"{pointer}/label", "blank", "Must not be blank.")
-        problems.check_one_line(one.label, f"{pointer}/label")
-        if one.style not in [style.value for style in ActionStyle]:
+        problems.check_one_line(action.label, f"{pointer}/label")
+        if action.style not in [style.value for style in ActionStyle]:
             expected = f"Expected one of {', '.join(ActionStyle)}."
             problems.add(f"{pointer}/style", "unknown_value", expected)
-        if one.link is not None:
+        if action.link is not None:
             try:
-                validation.check_deep_link(one.link)
+                validation.check_deep_link(action.link)
             except validation.InvalidLinkError as error:
                 problems.add(f"{pointer}/link", "invalid_link", str(error))
 
@@ -460,8 +460,8 @@ def _exceeds_depth(value: Any, max_depth: int) -> bool:
     """Return whether a value is nested deeper than ``max_depth``, without recursion."""
     layer: list[Any] = [value]
     for _ in range(max_depth + 1):
-        inner = [one for one in layer if isinstance(one, dict | list)]
+        inner = [item for item in layer if isinstance(item, dict | list)]
         if not inner:
             return False
-        layer = [x for one in inner for x in (one.values() if isinstance(one, dict) else one)]
+        layer = [x for item in inner for x in (item.values() if isinstance(item, dict) else item)]
     return True

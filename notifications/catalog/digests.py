@@ -114,7 +114,9 @@ def parse_digest(
     channels = parse_channels(request.channels, problems=problems, pointer=f"{pointer}/channels")
     if Channel.IN_APP in channels:
         problems.add(f"{pointer}/channels", "not_digested", "In-app shows each message.")
-    if other := [one for one in channels if one is not Channel.IN_APP and one not in allowed]:
+    if other := [
+        channel for channel in channels if channel is not Channel.IN_APP and channel not in allowed
+    ]:
         reason = f"Not one of the type's channels: {', '.join(other)}."
         problems.add(f"{pointer}/channels", "not_a_channel", reason)
     window = parse_window(request.window, problems, pointer=f"{pointer}/window")

@@ -75,9 +75,9 @@ def parse_plan(
         expected = f"Expected one of {', '.join(Until)}."
         problems.add(f"{pointer}/until", "unknown_value", expected)
     steps: list[Step] = []
-    for index, one in enumerate(request.steps):
+    for index, given in enumerate(request.steps):
         at = f"{pointer}/steps/{index}"
-        channels = parse_channels(one.channels, problems=problems, pointer=f"{at}/channels")
+        channels = parse_channels(given.channels, problems=problems, pointer=f"{at}/channels")
         used = {channel for step in steps for channel in step.channels}
         if repeated := [channel for channel in channels if channel in used]:
             reason = f"In an earlier step: {', '.join(repeated)}."
@@ -86,17 +86,17 @@ def parse_plan(
             reason = f"Not one of the type's channels: {', '.join(other)}."
             problems.add(f"{at}/channels", "not_a_channel", reason)
         _check_time(index, request.steps, at, problems)
-        is_last = one is request.steps[-1]
+        is_last = given is request.steps[-1]
         if not is_last and request.until == Until.DELIVERED and channels == [Channel.IN_APP]:
             reason = "In-app always delivers: add a channel, or wait `until` it is read."
             problems.add(f"{at}/channels", "no_other_channel", reason)
         steps.append(
             Step(
                 channels=tuple(channels),
-                after=timedelta(seconds=one.after),
+                after=timedelta(seconds=given.after),
                 skip_if_late=None
-                if one.skip_if_late is None
-                else timedelta(seconds=one.skip_if_late),
+                if given.skip_if_late is None
+                else timedelta(seconds=given.skip_if_late),
             )
         )
     if len(problems.problems) > before:
@@ -142,7 +142,7 @@ def plan_of(document: Mapping[str, Any]) -> Plan | None:
     """Return the plan of a stored type, which its fallback channel may stand for."""
     if (stored := document.get("plan")) is not None:
         return Plan(
-            until=Until(stored["until"]), steps=tuple(_step_of(one) for one in stored["steps"])
+            until=Until(stored["until"]), steps=tuple(_step_of(step) for step in stored["steps"])
         )
     if (channel := document.get("fallback_channel")) is None:
         return None

@@ -85,4 +85,4 @@ def _parse_policy(category: Category, stored: Mapping[str, Any]) -> Retention:
     )
 
 
-_policies = SharedCache("retention", lambda: {one.category: one for one in read_all()})
+_policies = SharedCache("retention", lambda: {policy.category: policy for policy in read_all()})

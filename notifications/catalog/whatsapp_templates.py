@@ -56,8 +56,8 @@ def read_templates(*, type_slug: str | None = None, timeout: float) -> list[Type
     if not any(document.get("approved_templates") for document in documents):
         return []
     known = {
-        (one.name, one.language): one
-        for one in whatsapp_api.list_templates(_account(), timeout=timeout)
+        (template.name, template.language): template
+        for template in whatsapp_api.list_templates(_account(), timeout=timeout)
     }
     return [found for document in documents for found in _templates_of(document, known)]
 

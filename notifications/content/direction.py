@@ -16,7 +16,9 @@ _STRONG = {"L": False, "R": True, "AL": True}
 def is_text_right_to_left(text: str, *, language: str) -> bool:
     """Return the direction of the first letter that has one, or that of the language."""
     directions = (_STRONG.get(unicodedata.bidirectional(letter)) for letter in text[:1_000])
-    return next((one for one in directions if one is not None), is_right_to_left(language))
+    return next(
+        (direction for direction in directions if direction is not None), is_right_to_left(language)
+    )
 
 
 def turn_round(layout: str) -> str:

@@ -120,7 +120,7 @@ def _compile_node(node: Node) -> str | _Value | _Conditional:
 def _compile_output(expression: object) -> _Value:
     if not isinstance(expression, FilteredExpression):
         return _Value(_compile_path(expression))
-    filters = [one.name for one in expression.filters or ()]
+    filters = [used.name for used in expression.filters or ()]
     if filters not in ([], [RAW_HTML_FILTER]):
         raise _NeedsLiquidError
     return _Value(_compile_path(expression.left), is_safe=bool(filters))

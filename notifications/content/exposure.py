@@ -116,8 +116,8 @@ def find_exposed(
     source = bound.nodes[0].token.source
     reader = _Reader(secrets, name, source, HtmlReader() if is_html else None)
     reader.read(bound.nodes)
-    found = {(one.name, one.index): one for one in reversed(reader.found)}
-    return sorted(found.values(), key=lambda one: one.index)
+    found = {(exposure.name, exposure.index): exposure for exposure in reversed(reader.found)}
+    return sorted(found.values(), key=lambda exposure: exposure.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +242,8 @@ class _Reader:
         given = [loop.limit, loop.offset]
         if isinstance(loop.iterable, RangeLiteral):
             given.append(loop.iterable)
-        for one in given:
-            value = Value() if one is None else self.secrets.value_of(one)
+        for expression in given:
+            value = Value() if expression is None else self.secrets.value_of(expression)
             if value.level is not Level.PUBLIC:
                 self._add(value.name, index, "take it out of the limits of the loop")
 
@@ -266,7 +266,7 @@ class _Reader:
             self._add(value.name, index, "capture the text that it is in under another name")
             return runs
         self._reading.add(name)
-        deciding = (self.secrets.deciding(one) for _, one in self._captures[name])
+        deciding = (self.secrets.deciding(capture) for _, capture in self._captures[name])
         decided = by or next(filter(None, deciding), "")
         for block, condition in self._captures[name]:
             runs = self._optional(block, condition, runs, decided)
@@ -328,7 +328,9 @@ class _Reader:
         if opened := _OPENED.search(text):
             self._add(by, index + opened.start(), _LINKED)
         if not text.isascii():
-            text = "".join(one for one in text if not category(one).startswith("M"))
+            text = "".join(
+                character for character in text if not category(character).startswith("M")
+            )
         first, *others = _BLANK.split(text)
         runs = self._extend(runs, first.translate(_CONTROL), None)
         if others:

@@ -264,8 +264,8 @@ def escape_once(val: str, *, environment: Environment) -> str:
 def compact(sequence: Iterable[Any], key: Any = None) -> list[Any]:
     """Return a list without null, or without the items of which a property is null or missing."""
     if key is None:
-        return [one for one in sequence if one is not None]
-    return [one for one in sequence if _property(one, key) not in (None, _MISSING)]
+        return [item for item in sequence if item is not None]
+    return [item for item in sequence if _property(item, key) not in (None, _MISSING)]
 
 
 @sequence_filter
@@ -286,9 +286,9 @@ def _sort(sequence: Sequence[Any], key: Any, read: Callable[[Any], Any]) -> list
         (value is None or value is _MISSING, position, value)
         for position, value in enumerate(values)
     ]
-    present = [one for one in ranked if not one[0]]
+    present = [entry for entry in ranked if not entry[0]]
     try:
-        present.sort(key=lambda one: read(one[2]))
+        present.sort(key=lambda entry: read(entry[2]))
     except TypeError:
         raise FilterArgumentError("can't compare these values", token=None) from None
     return [sequence[position] for _, position, _ in (*present, *(r for r in ranked if r[0]))]

@@ -97,15 +97,15 @@ def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:
     """Return the number of characters in a value and its items. Stops soon after ``limit``."""
     total, waiting = 0, [value]
     while waiting and total <= limit:
-        one = waiting.pop()
-        if isinstance(one, str):
-            total += len(one)
-        elif isinstance(one, dict):
+        item = waiting.pop()
+        if isinstance(item, str):
+            total += len(item)
+        elif isinstance(item, dict):
             total += 8
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, list | tuple):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
             total += 8
-            waiting += one
+            waiting += item
         else:
             total += 8
     return total
@@ -358,7 +358,10 @@ class _Path(Path):
     __slots__ = ()
 
     def evaluate(self, context: RenderContext) -> object:
-        segments = [one.evaluate(context) if isinstance(one, Path) else one for one in self.path]
+        segments = [
+            segment.evaluate(context) if isinstance(segment, Path) else segment
+            for segment in self.path
+        ]
         found = context.get(segments, token=self.token, default=_ABSENT)
         if found is not _ABSENT:
             return found
@@ -400,7 +403,7 @@ class _Cycle(CycleNode):
     __slots__ = ()
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
-        _charge(context, *(one.evaluate(context) for one in self.expressions()))
+        _charge(context, *(expression.evaluate(context) for expression in self.expressions()))
         return super().render_to_output(context, buffer)
 
 

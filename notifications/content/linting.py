@@ -58,7 +58,7 @@ class TemplateFault:
     def place(self) -> str:
         """The reason, after part, language, and line."""
         where = [self.part, self.language, None if self.line is None else f"line {self.line}"]
-        return f"{', '.join(one for one in where if one)}: {self.reason}"
+        return f"{', '.join(place for place in where if place)}: {self.reason}"
 
 
 def lint_template(
@@ -139,10 +139,10 @@ def _check_wordings(
     approved: Sequence[Mapping[str, Any]], sensitive: frozenset[str], example: Mapping[str, Any]
 ) -> Iterator[TemplateFault]:
     """Yield a fault for each approved template whose wording makes a link with a secret."""
-    for one in approved:
-        names = {str(n): name for n, name in enumerate(one["parameters"], 1)}
+    for template in approved:
+        names = {str(n): name for n, name in enumerate(template["parameters"], 1)}
         # Meta knows no Liquid, only placeholders: other braces are text.
-        pieces = PLACEHOLDER.split(one.get("body") or "")
+        pieces = PLACEHOLDER.split(template.get("body") or "")
         for at in range(0, len(pieces), 2):
             pieces[at] = pieces[at].replace("{", "(")
         for at in range(1, len(pieces), 2):
@@ -154,8 +154,8 @@ def _check_wordings(
         ):
             yield TemplateFault(
                 code=exposure.CODE,
-                reason=f"WhatsApp template {one['name']}: {found.reason}",
-                language=one["locale"],
+                reason=f"WhatsApp template {template['name']}: {found.reason}",
+                language=template["locale"],
                 part=Part.WHATSAPP,
             )
 
@@ -253,8 +253,10 @@ def _check_names(
         if name not in bound.env.filters
     ]
     faults += [
-        TemplateFault(code=exposure.CODE, reason=one.reason, line=line_at(source, one.index))
-        for one in exposed
+        TemplateFault(
+            code=exposure.CODE, reason=exposed_at.reason, line=line_at(source, exposed_at.index)
+        )
+        for exposed_at in exposed
     ]
     return faults + [
         TemplateFault(
@@ -337,7 +339,7 @@ def _masked(value: Any, sensitive: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
         return {k: MASK if k in sensitive else _masked(v, sensitive) for k, v in value.items()}
     if isinstance(value, list):
-        return [_masked(one, sensitive) for one in value]
+        return [_masked(item, sensitive) for item in value]
     return value
 
 

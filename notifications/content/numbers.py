@@ -143,10 +143,10 @@ def at_most(value: Any, most: Any) -> int | float:
 def sum_(values: Iterable[Any], key: Any = None) -> int | float:
     """Return the sum of a list's items, or of one property of them."""
     if key is not None:
-        values = [one.get(key) if isinstance(one, dict) else None for one in values]
+        values = [item.get(key) if isinstance(item, dict) else None for item in values]
     total: Number = 0
-    for one in values:
-        total += number_of(one)
+    for number in values:
+        total += number_of(number)
     return _as_liquid(total)
 
 

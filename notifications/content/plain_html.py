@@ -295,7 +295,7 @@ def _read_comment(comment: str) -> Pieces:
             _check_sheet(sheet)
             at += len(sheet)
     pieces.append(unescape(inside[at:]))
-    has_text = any(isinstance(one, str) and one.strip(" \t\r\n") for one in pieces)
+    has_text = any(isinstance(piece, str) and piece.strip(" \t\r\n") for piece in pieces)
     return pieces if has_text or not _ENDS_CONDITION.search(comment) else []
 
 

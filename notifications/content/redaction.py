@@ -63,7 +63,7 @@ def redact(
         return Redacted(content=content, data=data)
     originals = {name: getattr(content, name) for name in redacted_fields}
     if "attachments" in originals:
-        originals["attachments"] = [asdict(one) for one in content.attachments]
+        originals["attachments"] = [asdict(attachment) for attachment in content.attachments]
     secret = SensitiveContent(
         data=data,
         content=originals,
@@ -83,8 +83,8 @@ def _mask_fields(content: Content, masker: "_Masker") -> dict[str, Any]:
         "reply_to": content.reply_to and clean(content.reply_to),
         "payload": content.payload and masker.mask_object(content.payload),
         "attachments": tuple(
-            replace(one, url=clean(one.url), filename=clean(one.filename))
-            for one in content.attachments
+            replace(attachment, url=clean(attachment.url), filename=clean(attachment.filename))
+            for attachment in content.attachments
         ),
     }
 
@@ -118,9 +118,9 @@ def mask(data: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 def mask_all(value: Any) -> Any:
     """Return a value of the same structure in which every text and number is masked."""
     if isinstance(value, Mapping):
-        return {name: mask_all(one) for name, one in value.items()}
+        return {name: mask_all(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [mask_all(one) for one in value]
+        return [mask_all(item) for item in value]
     return value if value is None or isinstance(value, bool) else MASK
 
 
@@ -177,11 +177,11 @@ def _encodings_of(secret: str) -> Iterable[str]:
 
 def _values_under(value: Any, names: Collection[str], *, is_secret: bool) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _values_under(one, names, is_secret=is_secret or name in names)
+        for name, item in value.items():
+            yield from _values_under(item, names, is_secret=is_secret or name in names)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _values_under(one, names, is_secret=is_secret)
+        for item in value:
+            yield from _values_under(item, names, is_secret=is_secret)
     elif is_secret and isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value)
 
@@ -218,7 +218,7 @@ class _Masker:
         if isinstance(value, Mapping):
             return self.mask_object(value)
         if isinstance(value, list | tuple):
-            return [self._mask(one) for one in value]
+            return [self._mask(item) for item in value]
         if isinstance(value, str):
             return self.clean(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

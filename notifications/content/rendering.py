@@ -91,7 +91,7 @@ def _with_own_texts(data: Mapping[str, Any], content: Content | None) -> Mapping
 def _find_nearest(
     candidates: Sequence[WhatsAppTemplate], locale: str | None
 ) -> WhatsAppTemplate | None:
-    by_locale = {one.locale: one for one in candidates}
+    by_locale = {candidate.locale: candidate for candidate in candidates}
     nearest = find_nearest(locale, by_locale)
     return by_locale[nearest[0]] if nearest else next(iter(candidates), None)
 

@@ -152,13 +152,13 @@ class Value:
 
     def join(self, *others: "Value") -> "Value":
         """Return what is known of a value that is one of these, or made of all of them."""
-        most = max((self, *others), key=lambda one: one.level)
+        most = max((self, *others), key=lambda value: value.level)
         return Value(
             most.level,
             most.name,
-            next((one.fault for one in (self, *others) if one.fault), ""),
-            any(one.is_number for one in (self, *others)),
-            self.markup.union(*(one.markup for one in others)),
+            next((value.fault for value in (self, *others) if value.fault), ""),
+            any(value.is_number for value in (self, *others)),
+            self.markup.union(*(value.markup for value in others)),
         )
 
 
@@ -202,35 +202,37 @@ class Secrets:
         self._containers = frozenset(_names_of_containers(self.example, self.sensitive))
         readers: dict[str | Condition, list[_Assignment | Condition]] = defaultdict(list)
         waiting: deque[_Assignment | Condition] = deque()
-        for one in self._assignments(self.bound.nodes, None):
-            waiting.append(one)
-            sources: list[str | Condition] = [*_roots(one.expressions)]
-            outer = one.condition if isinstance(one, _Assignment) else one.parent
+        for assignment in self._assignments(self.bound.nodes, None):
+            waiting.append(assignment)
+            sources: list[str | Condition] = [*_roots(assignment.expressions)]
+            outer = (
+                assignment.condition if isinstance(assignment, _Assignment) else assignment.parent
+            )
             for source in (*sources, *([outer] if outer else ())):
-                readers[source].append(one)
-            if isinstance(one, _Assignment):
-                self._locals[one.name] = PUBLIC
+                readers[source].append(assignment)
+            if isinstance(assignment, _Assignment):
+                self._locals[assignment.name] = PUBLIC
         while waiting:
-            one = waiting.popleft()
-            waiting.extend(self._update(one, readers))
+            assignment = waiting.popleft()
+            waiting.extend(self._update(assignment, readers))
 
     def _update(
         self,
-        one: _Assignment | Condition,
+        assignment: _Assignment | Condition,
         readers: Mapping[str | Condition, Sequence[_Assignment | Condition]],
     ) -> Sequence[_Assignment | Condition]:
         """Compute a value again. Return what depends on it, if it has changed."""
-        if isinstance(one, Condition):
-            if one in self._deciding or not (name := self._decides(one)):
+        if isinstance(assignment, Condition):
+            if assignment in self._deciding or not (name := self._decides(assignment)):
                 return ()
-            self._deciding[one] = name
-            return readers.get(one, ())
-        before = self._locals[one.name]
-        after = before.join(*(self.value_of(expression) for expression in one.expressions))
-        if name := self.deciding(one.condition):
+            self._deciding[assignment] = name
+            return readers.get(assignment, ())
+        before = self._locals[assignment.name]
+        after = before.join(*(self.value_of(expression) for expression in assignment.expressions))
+        if name := self.deciding(assignment.condition):
             after = after.join(Value(Level.SECRET, name))
-        self._locals[one.name] = after
-        return readers.get(one.name, ()) if after != before else ()
+        self._locals[assignment.name] = after
+        return readers.get(assignment.name, ()) if after != before else ()
 
     def value_of(self, expression: Expression) -> Value:
         """Return what is known of an expression's value."""
@@ -277,7 +279,9 @@ class Secrets:
         if condition.parent is not None and (name := self._deciding.get(condition.parent)):
             return name
         ask = self._compared if condition.is_compared else self._revealed
-        return next((name for one in condition.expressions if (name := ask(one))), None)
+        return next(
+            (name for expression in condition.expressions if (name := ask(expression))), None
+        )
 
     def children(
         self, node: Node, condition: Condition | None
@@ -343,10 +347,10 @@ class Secrets:
 
     def _capture(self, node: CaptureNode, condition: Condition | None) -> _Assignment:
         inside: list[Expression] = []
-        for one in self._walk(node.block):
-            inside += one.expressions()
-            if isinstance(one, ContentNode):
-                inside.append(StringLiteral(one.token, one.text))
+        for inner in self._walk(node.block):
+            inside += inner.expressions()
+            if isinstance(inner, ContentNode):
+                inside.append(StringLiteral(inner.token, inner.text))
         return _Assignment(str(node.name), inside, condition)
 
     def _walk(self, block: Node) -> Iterator[Node]:
@@ -394,35 +398,35 @@ class Secrets:
         return value
 
     def _filtered(self, value: Value, filters: Iterable[Filter]) -> Value:
-        for one in filters:
-            given = [argument.value for argument in one.args]
+        for liquid_filter in filters:
+            given = [argument.value for argument in liquid_filter.args]
             values = [self.value_of(argument) for argument in given]
             key = given[0].value if given and isinstance(given[0], StringLiteral) else None
             if value.level is Level.CONTAINER and (
-                found := self._selected(value, one, key, values)
+                found := self._selected(value, liquid_filter, key, values)
             ):
                 value = found
             elif value.join(*values).level is Level.PUBLIC:
                 value = value.join(*values)
-                if one.name in _DECODERS:
+                if liquid_filter.name in _DECODERS:
                     value = value.join(Value(markup=_MARKUP))
             else:
-                value = self._computed(value, one.name, key, values)
+                value = self._computed(value, liquid_filter.name, key, values)
         return value
 
     def _selected(
-        self, value: Value, one: Filter, key: str | None, values: Sequence[Value]
+        self, value: Value, liquid_filter: Filter, key: str | None, values: Sequence[Value]
     ) -> Value | None:
         """Return what a filter takes of an object or a list. None if it may depend on a secret."""
         if any(argument.level is Level.SECRET for argument in values):
             return None
         is_name = key is not None and _KEY.fullmatch(key) is not None
         is_public = is_name and key not in self.sensitive | self._containers
-        if one.name == "map" and is_name:
+        if liquid_filter.name == "map" and is_name:
             return self._step(value, key)
-        if one.name == "size" or (one.name in _COUNTING and is_public):
+        if liquid_filter.name == "size" or (liquid_filter.name in _COUNTING and is_public):
             return PUBLIC
-        if one.name in _SELECTORS or (one.name in _BY_KEY and is_public):
+        if liquid_filter.name in _SELECTORS or (liquid_filter.name in _BY_KEY and is_public):
             return value.join(*values)
         return None
 
@@ -430,11 +434,11 @@ class Secrets:
         """Return what is known of the result of a filter that has a secret."""
         if name == "date":
             is_plain = len(values) == 1 and key is not None and _DATE.fullmatch(key)
-            values = [replace(one, fault="" if is_plain else "the format") for one in values]
+            values = [replace(value, fault="" if is_plain else "the format") for value in values]
         elif name == "in_zone":
-            values = [replace(one, fault="") for one in values]
+            values = [replace(value, fault="") for value in values]
         found = as_text(value).join(*map(as_text, values))
-        is_by_secret = any(one.level is not Level.PUBLIC for one in values)
+        is_by_secret = any(value.level is not Level.PUBLIC for value in values)
         is_known = name in FILTERS and (not is_by_secret or name in _JOINING)
         if not is_known:
             allowed = ", ".join(sorted(FILTERS))
@@ -463,14 +467,14 @@ class Secrets:
     def is_variable(self, path: Path) -> bool:
         """Return whether a path is a variable of the data, not one of the template."""
         root = path.path[0]
-        names = all(isinstance(one, str) for one in path.path)
+        names = all(isinstance(part, str) for part in path.path)
         return names and isinstance(root, str) and root not in self._locals
 
     def _compared(self, expression: Expression) -> str | None:
         if isinstance(expression, LoopExpression):
             value = self.value_of(expression.iterable)
-            others = [one for one in expression.children() if one is not expression.iterable]
-            values = [as_text(self.value_of(one)) for one in others]
+            others = [child for child in expression.children() if child is not expression.iterable]
+            values = [as_text(self.value_of(child)) for child in others]
             value = PUBLIC.join(*values, *([value] if value.level is Level.SECRET else []))
         else:
             value = as_text(self.value_of(expression))
@@ -480,8 +484,8 @@ class Secrets:
 def _read_choice(
     node: CaseNode, condition: Condition | None
 ) -> Iterator[tuple[Node, Condition | None]]:
-    whens = [one for one in node.blocks if isinstance(one, MultiExpressionBlockNode)]
-    compared = [e for one in whens for e in one.expression.expressions]
+    whens = [block for block in node.blocks if isinstance(block, MultiExpressionBlockNode)]
+    compared = [e for when in whens for e in when.expression.expressions]
     condition = Condition((node.expression, *compared), condition, is_compared=True)
     for block in node.blocks:
         yield (block.block if isinstance(block, MultiExpressionBlockNode) else block), condition
@@ -521,18 +525,20 @@ def _roots(expressions: Iterable[Expression]) -> Iterator[str]:
 
 def _names_of_containers(value: Any, sensitive: frozenset[str]) -> Iterator[str]:
     """Yield the names in data whose values have a sensitive variable somewhere inside."""
-    items = value.items() if isinstance(value, Mapping) else ((None, one) for one in value)
-    for name, one in items:
-        if isinstance(one, Mapping | list | tuple):
-            if name is not None and name not in sensitive and _has_sensitive(one, sensitive):
+    items = value.items() if isinstance(value, Mapping) else ((None, each) for each in value)
+    for name, item in items:
+        if isinstance(item, Mapping | list | tuple):
+            if name is not None and name not in sensitive and _has_sensitive(item, sensitive):
                 yield name
-            yield from _names_of_containers(one, sensitive)
+            yield from _names_of_containers(item, sensitive)
 
 
 def _has_sensitive(value: Any, sensitive: frozenset[str]) -> bool:
     """Return whether data has a sensitive variable somewhere inside."""
     if isinstance(value, Mapping):
         return any(
-            name in sensitive or _has_sensitive(one, sensitive) for name, one in value.items()
+            name in sensitive or _has_sensitive(item, sensitive) for name, item in value.items()
         )
-    return isinstance(value, list | tuple) and any(_has_sensitive(one, sensitive) for one in value)
+    return isinstance(value, list | tuple) and any(
+        _has_sensitive(item, sensitive) for item in value
+    )

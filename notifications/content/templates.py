@@ -75,7 +75,10 @@ def read_shipped(name: str, part: Part, language: str) -> str | None:
 
 def layout_words(locale: str | None) -> Mapping[str, str]:
     """Return the words of the layout itself in the nearest language."""
-    found = (_read_layout_words(one) for one in language_chain(locale, _shipped_languages(LAYOUT)))
+    found = (
+        _read_layout_words(language)
+        for language in language_chain(locale, _shipped_languages(LAYOUT))
+    )
     return next(words for words in found if words is not None)
 
 

@@ -39,7 +39,7 @@ def _inspected(value: Any) -> str:
     if value is None:
         return "nil"
     if isinstance(value, dict):
-        pairs = (f"{_inspected(key)}=>{_inspected(one)}" for key, one in value.items())
+        pairs = (f"{_inspected(key)}=>{_inspected(item)}" for key, item in value.items())
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_inspected, value))}]"
@@ -48,11 +48,11 @@ def _inspected(value: Any) -> str:
 
 def flat(values: Iterable[Any]) -> Iterator[Any]:
     """Yield the items of a list, and those of its inner lists."""
-    for one in values:
-        if isinstance(one, list | tuple):
-            yield from flat(one)
+    for item in values:
+        if isinstance(item, list | tuple):
+            yield from flat(item)
         else:
-            yield one
+            yield item
 
 
 def written(value: Any, *, is_html: bool) -> str:

@@ -70,7 +70,8 @@ def write(value: Any) -> str:
 def is_visible(text: str) -> bool:
     """Return whether a text shows anything."""
     return any(
-        unicodedata.category(one) not in _INVISIBLE and one not in _BLANK_LETTERS for one in text
+        unicodedata.category(character) not in _INVISIBLE and character not in _BLANK_LETTERS
+        for character in text
     )
 
 
@@ -82,7 +83,7 @@ def _fit(values: Sequence[str], *, uses: Sequence[int], limit: int) -> tuple[str
     fitted = list(values)
     excess = sum(len(text) * count for text, count in zip(fitted, uses, strict=True)) - limit
     texts = [index for index, text in enumerate(fitted) if " " in text and not _LINK.search(text)]
-    for index in sorted(texts, key=lambda one: -len(fitted[one])):
+    for index in sorted(texts, key=lambda index: -len(fitted[index])):
         if excess <= 0:
             break
         length, count = len(fitted[index]), uses[index]

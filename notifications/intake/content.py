@@ -63,8 +63,8 @@ def check_attachments(
         problems.add(ATTACHMENTS_POINTER, "not_enabled", reason)
         return ()
     return tuple(
-        _check_attachment(one, f"{ATTACHMENTS_POINTER}/{i}", problems)
-        for i, one in enumerate(requests)
+        _check_attachment(attachment, f"{ATTACHMENTS_POINTER}/{i}", problems)
+        for i, attachment in enumerate(requests)
     )
 
 
@@ -113,8 +113,9 @@ def check_push_size(
     # Renders the push only if payload and links exceed about 1 KB. A push without a device is
     # checked, too: a preview knows the devices and must refuse what an acceptance refuses.
     has_push = any(
-        one.channel is Channel.PUSH and (one.status is S.PENDING or one.failure_reason == NO_DEVICE)
-        for one in deliveries
+        delivery.channel is Channel.PUSH
+        and (delivery.status is S.PENDING or delivery.failure_reason == NO_DEVICE)
+        for delivery in deliveries
     )
     if problems.problems or not has_push:
         return
@@ -122,15 +123,15 @@ def check_push_size(
     payload = len(msgspec.json.encode(content.payload)) if content.payload else 0
     if MAX_FRAME_BYTES + MAX_TEXT_BYTES + links + payload <= MAX_PAYLOAD:
         return
-    one = AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
+    example = AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
     try:
         message = rendering.render_message(
             channel=Channel.PUSH, content=content, data=data, recipient=recipient
         )
         build_payload(
             SendRequest(
-                reference=str(one),
-                notification_id=str(one.notification_id),
+                reference=str(example),
+                notification_id=str(example.notification_id),
                 recipient=EXAMPLE_DEVICE_ID,
                 message=message,
                 category="",

@@ -309,26 +309,28 @@ def choose_channels(
     deliveries = _mark_refused(
         deliveries, request, recipient, type_config, snapshot, is_locked=is_locked
     )
-    is_unreachable = all(one.failure_code is FailureCode.NO_ADDRESS for one in deliveries)
+    is_unreachable = all(delivery.failure_code is FailureCode.NO_ADDRESS for delivery in deliveries)
     if deliveries and is_unreachable and not problems.problems:
-        problems.add("/recipient", "no_address", _needs(one.channel for one in deliveries))
+        problems.add(
+            "/recipient", "no_address", _needs(delivery.channel for delivery in deliveries)
+        )
     if has_device is False:
         deliveries = [
-            _suppressed(one.channel, FailureCode.NO_ADDRESS, NO_DEVICE)
-            if one.channel is Channel.PUSH and _is_open(one)
-            else one
-            for one in deliveries
+            _suppressed(delivery.channel, FailureCode.NO_ADDRESS, NO_DEVICE)
+            if delivery.channel is Channel.PUSH and _is_open(delivery)
+            else delivery
+            for delivery in deliveries
         ]
     plan = requested_plan or (None if is_explicit else type_config.plan)
     if plan is None:
         return deliveries, None
     planned = apply_plan(deliveries, plan)
-    return planned, plan if any(one.delay for one in planned) else None
+    return planned, plan if any(delivery.delay for delivery in planned) else None
 
 
 def _needs(channels: Iterable[Channel]) -> str:
     """Return what a request without a reachable channel has to name."""
-    fields = list(dict.fromkeys(field for one in channels for field in NEEDED_FIELDS[one]))
+    fields = list(dict.fromkeys(field for channel in channels for field in NEEDED_FIELDS[channel]))
     return f"No channel can reach this recipient. Send {' or '.join(fields)}."
 
 
@@ -344,7 +346,7 @@ def _requested_channels(
         return False, [channel for step in plan.steps for channel in step.channels]
     if request.channels is None:
         preferred = (parse_channel(name) for name in preference.channels)
-        channels = list(dict.fromkeys(one for one in preferred if one is not None))
+        channels = list(dict.fromkeys(channel for channel in preferred if channel is not None))
         return False, channels or type_config.channels
     if is_all(request.channels):
         return False, list(Channel)
@@ -390,27 +392,29 @@ def _check_plan_time(plan: Plan, lifetime: timedelta, problems: ProblemCollector
 
 def apply_plan(deliveries: Sequence[NewDelivery], plan: Plan) -> list[NewDelivery]:
     """Return the deliveries with their steps. A step that nothing before it holds back is due."""
-    numbers = {one.channel: plan.step_of(one.channel) for one in deliveries}
+    numbers = {delivery.channel: plan.step_of(delivery.channel) for delivery in deliveries}
     waiting_for = min(
         (
-            numbers[one.channel]
-            for one in deliveries
-            if may_reach(one.channel, one.status, until=plan.until)
+            numbers[delivery.channel]
+            for delivery in deliveries
+            if may_reach(delivery.channel, delivery.status, until=plan.until)
         ),
         default=max(numbers.values(), default=FIRST_STEP),
     )
-    if not any(numbers[one.channel] > waiting_for for one in deliveries if _is_open(one)):
+    if not any(
+        numbers[delivery.channel] > waiting_for for delivery in deliveries if _is_open(delivery)
+    ):
         # Nothing waits: as without a plan.
         return list(deliveries)
     return [
         replace(
-            one,
+            delivery,
             step=number,
             delay=step.after if number > waiting_for else timedelta(0),
-            skip_if_late=step.skip_if_late if _is_open(one) else None,
+            skip_if_late=step.skip_if_late if _is_open(delivery) else None,
         )
-        for one in deliveries
-        for number in (numbers[one.channel],)
+        for delivery in deliveries
+        for number in (numbers[delivery.channel],)
         for step in (plan.steps[number - 1],)
     ]
 
@@ -440,17 +444,19 @@ def _mark_refused(
     if not snapshot.suppressed and request.user_id not in snapshot.registered:
         return deliveries
     marked = []
-    for one in deliveries:
+    for delivery in deliveries:
         refusal = snapshot.refusal_of(
             user_id=request.user_id,
-            channel=one.channel.value,
-            address=recipient.address(one.channel),
+            channel=delivery.channel.value,
+            address=recipient.address(delivery.channel),
             type_slug=type_config.slug,
             category=type_config.category.value,
             is_locked=is_locked,
         )
         marked.append(
-            one if refusal is None else _suppressed(one.channel, refusal.code, refusal.reason)
+            delivery
+            if refusal is None
+            else _suppressed(delivery.channel, refusal.code, refusal.reason)
         )
     return marked
 

@@ -89,9 +89,11 @@ def preview(
             *find_limits_reached(prepared.notification, now=now),
             *(
                 warning
-                for one in channels
-                if one.channel is Channel.EMAIL and one.message and not one.not_sent_reason
-                for warning in find_clipped(one.message.html)
+                for channel in channels
+                if channel.channel is Channel.EMAIL
+                and channel.message
+                and not channel.not_sent_reason
+                for warning in find_clipped(channel.message.html)
             ),
         ),
     )

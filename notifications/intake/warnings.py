@@ -69,23 +69,27 @@ def _find_suppressed(
     notification: NewNotification, *, are_channels_named: bool
 ) -> Iterator[AcceptanceWarning]:
     """Yield the suppressed channels that the request names, or all if nothing is sent."""
-    is_open = any(one.status is DeliveryStatus.PENDING for one in notification.deliveries)
-    for one in notification.deliveries:
-        is_suppressed = one.status is DeliveryStatus.SUPPRESSED and one.failure_code is not None
+    is_open = any(delivery.status is DeliveryStatus.PENDING for delivery in notification.deliveries)
+    for delivery in notification.deliveries:
+        is_suppressed = (
+            delivery.status is DeliveryStatus.SUPPRESSED and delivery.failure_code is not None
+        )
         if is_suppressed and (are_channels_named or not is_open):
-            has_no_device = one.failure_reason == NO_DEVICE
+            has_no_device = delivery.failure_reason == NO_DEVICE
             yield AcceptanceWarning(
-                channel=one.channel,
-                code=one.failure_code or FailureCode.SUPPRESSED,
-                detail=WITHOUT_DEVICE if has_no_device else f"Suppressed: {one.failure_reason}",
+                channel=delivery.channel,
+                code=delivery.failure_code or FailureCode.SUPPRESSED,
+                detail=WITHOUT_DEVICE
+                if has_no_device
+                else f"Suppressed: {delivery.failure_reason}",
             )
 
 
 def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceWarning]:
     """Yield the push if no device would get it by now."""
     is_push_pending = any(
-        one.channel is Channel.PUSH and one.status is DeliveryStatus.PENDING
-        for one in notification.deliveries
+        delivery.channel is Channel.PUSH and delivery.status is DeliveryStatus.PENDING
+        for delivery in notification.deliveries
     )
     if not is_push_pending:
         return
@@ -100,7 +104,7 @@ def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceW
         yield AcceptanceWarning(
             channel=Channel.PUSH, code=FailureCode.NO_ADDRESS, detail=WITHOUT_DEVICE
         )
-    elif not any(_accepts(one, notification) for one in found):
+    elif not any(_accepts(device, notification) for device in found):
         yield AcceptanceWarning(
             channel=Channel.PUSH, code=FailureCode.OPTED_OUT, detail=WITHOUT_ACCEPTANCE
         )
@@ -122,8 +126,8 @@ def _find_closed_window(
     if notification.recipient.phone is None:
         return ()
     is_whatsapp_pending = any(
-        one.channel is Channel.WHATSAPP and one.status is DeliveryStatus.PENDING
-        for one in notification.deliveries
+        delivery.channel is Channel.WHATSAPP and delivery.status is DeliveryStatus.PENDING
+        for delivery in notification.deliveries
     )
     if not is_whatsapp_pending or _has_template(notification):
         return ()
@@ -177,21 +181,21 @@ def find_limits_reached(
 
 def limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, list[Limit]]]:
     """Yield the limits of each channel, and the person whose messages they count."""
-    for one in () if notification.ignores_limits else notification.deliveries:
-        address = notification.recipient.address(one.channel)
+    for delivery in () if notification.ignores_limits else notification.deliveries:
+        address = notification.recipient.address(delivery.channel)
         person = limits.person_of(
-            user_id=notification.user_id, channel=one.channel, address=address
+            user_id=notification.user_id, channel=delivery.channel, address=address
         )
         rules = limits.applying_limits(
             type_slug=notification.type,
             template_id=notification.content.template_id,
             category=notification.category,
             priority=notification.priority,
-            channel=one.channel,
+            channel=delivery.channel,
             is_test=notification.is_test,
         )
-        if one.status is DeliveryStatus.PENDING and person is not None and rules:
-            yield one.channel, person, rules
+        if delivery.status is DeliveryStatus.PENDING and person is not None and rules:
+            yield delivery.channel, person, rules
 
 
 def _has_template(notification: NewNotification) -> bool:

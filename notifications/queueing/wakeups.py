@@ -50,7 +50,7 @@ def send_wakeup(
 
 def wakeup_args(ids: Sequence[ObjectId], channel: Channel, priority: Priority) -> list[Any]:
     """Return the arguments of a wake-up's message."""
-    return [[str(one) for one in ids], str(channel), str(priority)]
+    return [[str(notification_id) for notification_id in ids], str(channel), str(priority)]
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
@@ -108,9 +108,9 @@ def send_wakeups(
 def send_later(wakeups: Iterable[Wakeup], *, now: datetime) -> None:
     """Send wake-ups for their times. Those beyond the horizon are left to the sweeper."""
     groups: dict[tuple[Channel, Priority, datetime], list[ObjectId]] = {}
-    for one in wakeups:
-        group = (one.channel, one.priority, wakeup_time(one.at, now=now))
-        groups.setdefault(group, []).append(one.notification_id)
+    for wakeup in wakeups:
+        group = (wakeup.channel, wakeup.priority, wakeup_time(wakeup.at, now=now))
+        groups.setdefault(group, []).append(wakeup.notification_id)
     for (channel, priority, at), ids in groups.items():
         send_wakeups(ids, channel=channel, priority=priority, at=at, now=now)
 

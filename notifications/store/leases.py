@@ -54,13 +54,13 @@ def _log_started(started: Sequence[ClaimedDelivery]) -> None:
     # A device's receipt may come before the settlement, and names the attempt of the device.
     documents: list[Any] = [
         {
-            "_id": one.reference_to(device_id),
-            **_attempt_fields(one),
+            "_id": claimed.reference_to(device_id),
+            **_attempt_fields(claimed),
             "status": AttemptStatus.STARTED.value,
-            **_device_fields(one, device_id),
+            **_device_fields(claimed, device_id),
         }
-        for one in started
-        for device_id in one.device_ids
+        for claimed in started
+        for device_id in claimed.device_ids
     ]
     if not documents:
         return
@@ -72,31 +72,31 @@ def _log_started(started: Sequence[ClaimedDelivery]) -> None:
             raise
 
 
-def _device_fields(one: ClaimedDelivery, device_id: str) -> dict[str, str]:
-    platform = one.platforms.get(device_id)
+def _device_fields(claimed: ClaimedDelivery, device_id: str) -> dict[str, str]:
+    platform = claimed.platforms.get(device_id)
     return {"device_id": device_id} | ({"platform": platform} if platform else {})
 
 
-def _attempt_fields(one: ClaimedDelivery) -> dict[str, Any]:
+def _attempt_fields(claimed: ClaimedDelivery) -> dict[str, Any]:
     return {
-        "notification_id": one.notification_id,
-        "channel": one.channel.value,
-        "attempt_number": one.attempt_count,
-        "provider": one.provider,
-        "worker": one.worker,
-        "attempted_at": one.started_at,
-        "purge_at": one.purge_at,
+        "notification_id": claimed.notification_id,
+        "channel": claimed.channel.value,
+        "attempt_number": claimed.attempt_count,
+        "provider": claimed.provider,
+        "worker": claimed.worker,
+        "attempted_at": claimed.started_at,
+        "purge_at": claimed.purge_at,
     }
 
 
 def _log_ended(ended: Mapping[str, tuple[ClaimedDelivery, dict[str, Any]]]) -> None:
     """Log how attempts ended: the delivery and the result of each, by the attempt's reference."""
     new: dict[str, Any] = {
-        key: {"_id": key, **_attempt_fields(one), **result}
-        for key, (one, result) in ended.items()
-        if not one.device_ids
+        key: {"_id": key, **_attempt_fields(claimed), **result}
+        for key, (claimed, result) in ended.items()
+        if not claimed.device_ids
     }
-    known = {key: result for key, (one, result) in ended.items() if one.device_ids}
+    known = {key: result for key, (claimed, result) in ended.items() if claimed.device_ids}
     if new:
         try:
             retry_transient(attempts().insert_many, list(new.values()), ordered=False)
@@ -117,22 +117,22 @@ def _log_ended(ended: Mapping[str, tuple[ClaimedDelivery, dict[str, Any]]]) -> N
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
     if s.target_attempts:
         return [
-            (s.claimed.reference_to(one.device_id), _record(one, one.status))
-            for one in s.target_attempts
+            (s.claimed.reference_to(target.device_id), _record(target, target.status))
+            for target in s.target_attempts
         ]
     status = _ATTEMPT_STATUSES.get(s.status, AttemptStatus.FAILED)
     return [(s.claimed.reference, _record(s, status))]
 
 
-def _record(one: Settlement | TargetAttempt, status: AttemptStatus) -> dict[str, Any]:
+def _record(settled: Settlement | TargetAttempt, status: AttemptStatus) -> dict[str, Any]:
     fields = {
         "status": status.value,
-        "provider_message_id": one.provider_message_id,
-        "platform_response": one.response,
-        "error_code": one.code.value if one.code else None,
-        "error_message": one.reason[:ERROR_LENGTH] if one.reason else None,
-        "finished_at": one.finished_at,
-        "duration_ms": one.duration_ms,
+        "provider_message_id": settled.provider_message_id,
+        "platform_response": settled.response,
+        "error_code": settled.code.value if settled.code else None,
+        "error_message": settled.reason[:ERROR_LENGTH] if settled.reason else None,
+        "finished_at": settled.finished_at,
+        "duration_ms": settled.duration_ms,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -208,9 +208,9 @@ def start(
     if guarded and len(guarded) < len(claims):
         unguarded = [c for c in claims if c.step == FIRST_STEP]
         return [
-            one
+            claim
             for some in (unguarded, guarded)
-            for one in start(some, provider=provider, worker=worker, now=now)
+            for claim in start(some, provider=provider, worker=worker, now=now)
         ]
     token, channel = claims[0].token, claims[0].channel
     renewed = LEASES.new_claim(token=token, worker=worker, now=now)
@@ -283,37 +283,39 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     _log_ended({c.reference_to(device): (c, fields) for c in started for device in c.targets})
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
-        one.reference: {
+        claimed.reference: {
             "status": S.PENDING.value,
             "claim": None,
             "next_attempt_at": now,
-            "uncounted_attempts": one.uncounted_attempts + 1,
+            "uncounted_attempts": claimed.uncounted_attempts + 1,
         }
-        for one in started
+        for claimed in started
     }
     return _write(started, S.SENDING, changes, {}, now)
 
 
 def settle_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> int:
     """Defer or end claimed deliveries without an attempt. Return how many leases were held."""
-    changes = {one.claimed.reference: _not_sent_fields(one, now) for one in not_sent}
+    changes = {unsent.claimed.reference: _not_sent_fields(unsent, now) for unsent in not_sent}
     errors = {
-        one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
-        for one in not_sent
-        if one.status is S.FAILED
+        unsent.claimed.reference: error_entry(
+            unsent.claimed.channel, unsent.code, unsent.reason, now
+        )
+        for unsent in not_sent
+        if unsent.status is S.FAILED
     }
-    return _write([one.claimed for one in not_sent], S.PENDING, changes, errors, now)
+    return _write([unsent.claimed for unsent in not_sent], S.PENDING, changes, errors, now)
 
 
 def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     """Release claims without a send, as if they had not been made, for example at shutdown."""
     changes = {
-        one.reference: {
+        claim.reference: {
             "status": S.PENDING.value,
             "claim": None,
-            "claim_count": max(one.claim_count - 1, 0),
+            "claim_count": max(claim.claim_count - 1, 0),
         }
-        for one in claims
+        for claim in claims
     }
     return _write(claims, S.PENDING, changes, {}, now)
 
@@ -362,45 +364,45 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     return changes | _failure(s, now)
 
 
-def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
+def _not_sent_fields(unsent: NotSent, now: datetime) -> dict[str, Any]:
     fields: dict[str, Any] = (
         {"sent_at": now, "failure_code": None, "failure_reason": None}
-        if one.status is S.SENT
-        else _failure(one, now)
+        if unsent.status is S.SENT
+        else _failure(unsent, now)
     )
-    if one.claimed.failed_over_from:
+    if unsent.claimed.failed_over_from:
         # After a wait, providers are tried in their normal order again.
         fields["failed_over_from"] = None
-    if one.digest_id is not None:
-        fields |= {"digest_id": one.digest_id, "digest_epoch": None}
-    elif one.claimed.digest_id is not None and one.code is not FailureCode.IN_DIGEST:
+    if unsent.digest_id is not None:
+        fields |= {"digest_id": unsent.digest_id, "digest_epoch": None}
+    elif unsent.claimed.digest_id is not None and unsent.code is not FailureCode.IN_DIGEST:
         # It has left its digest, which missed it.
         fields |= {"digest_id": None, "digest_epoch": None}
-    if one.status is S.PENDING:
-        fields["ready_at"] = one.next_attempt_at
-    if one.hold is not None:
-        fields |= with_hold(one.claimed, one.hold)
-    if "failed_at" in fields and (hold := one.hold or one.claimed.hold) is not None:
+    if unsent.status is S.PENDING:
+        fields["ready_at"] = unsent.next_attempt_at
+    if unsent.hold is not None:
+        fields |= with_hold(unsent.claimed, unsent.hold)
+    if "failed_at" in fields and (hold := unsent.hold or unsent.claimed.hold) is not None:
         # Its cause is named by the provider whose outage ended it, even without an attempt.
         fields["provider"] = hold.provider
     return {
-        "status": one.status.value,
+        "status": unsent.status.value,
         "claim": None,
         "claim_count": 0,
-        "next_attempt_at": one.next_attempt_at,
+        "next_attempt_at": unsent.next_attempt_at,
         **fields,
     }
 
 
-def _failure(one: Settlement | NotSent, now: datetime) -> dict[str, Any]:
+def _failure(ended: Settlement | NotSent, now: datetime) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        "failure_code": (one.code or FailureCode.PROVIDER_ERROR).value,
-        "failure_reason": (one.reason or "")[:ERROR_LENGTH],
-        "held_reason": one.held_reason.value if one.held_reason else None,
+        "failure_code": (ended.code or FailureCode.PROVIDER_ERROR).value,
+        "failure_reason": (ended.reason or "")[:ERROR_LENGTH],
+        "held_reason": ended.held_reason.value if ended.held_reason else None,
     }
-    if one.status is S.FAILED or (one.status is S.EXPIRED and one.held_reason in OUTAGES):
+    if ended.status is S.FAILED or (ended.status is S.EXPIRED and ended.held_reason in OUTAGES):
         changes["failed_at"] = now
-    return changes | ({"ended_at": now} if one.status in UNSENT_ENDS else {})
+    return changes | ({"ended_at": now} if ended.status in UNSENT_ENDS else {})
 
 
 def _write(

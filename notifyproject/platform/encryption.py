@@ -115,8 +115,8 @@ def keyed_digests(value: bytes, *, associated_data: str) -> list[str]:
 def is_digest_of(digest: str, value: bytes, *, associated_data: str) -> bool:
     """Return whether :func:`keyed_digest` returned this digest for the value, under any key."""
     return any(
-        hmac.compare_digest(digest, one)
-        for one in keyed_digests(value, associated_data=associated_data)
+        hmac.compare_digest(digest, known)
+        for known in keyed_digests(value, associated_data=associated_data)
     )
 
 

@@ -24,13 +24,13 @@ def refuse_unsafe_settings() -> None:
     found = checks.run_checks(
         tags=[checks.Tags.security], include_deployment_checks=settings.DEPLOY_CHECKS_AT_START
     )
-    heeded = [one for one in found if not one.is_silenced()]
-    serious = [one for one in heeded if one.is_serious()]
+    heeded = [message for message in found if not message.is_silenced()]
+    serious = [message for message in heeded if message.is_serious()]
     if serious:
         lines = ["The process does not start with these settings:", *map(str, serious)]
         raise SystemCheckError("\n".join(lines))
-    for one in heeded:
-        log.warning("setting_warning", check=one.id, problem=one.msg)
+    for message in heeded:
+        log.warning("setting_warning", check=message.id, problem=message.msg)
 
 
 def preload() -> None:

@@ -89,8 +89,8 @@ async def open_async_client(
         ) as client:
             yield client
     finally:
-        for one in sentinel.sentinels:
-            await one.aclose()
+        for connection in sentinel.sentinels:
+            await connection.aclose()
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def is_supported(codings: Sequence[str]) -> bool:
 
     gunicorn takes "gzip, chunked", but unpacks nothing: a view would read packed bytes.
     """
-    return not codings or [one.strip(" \t").lower() for one in codings] == ["chunked"]
+    return not codings or [coding.strip(" \t").lower() for coding in codings] == ["chunked"]
 
 
 class BodyTooLargeError(Exception):

@@ -132,7 +132,9 @@ class WebWorker(ThreadWorker):
         if now < self._sweep_at and not force:
             return
         self._sweep_at = now + SWEEP_SECONDS
-        for connection in [one for one in self._waiting if force or one.deadline() <= now]:
+        for connection in [
+            connection for connection in self._waiting if force or connection.deadline() <= now
+        ]:
             is_partial = connection.phase in (Phase.HEAD, Phase.BODY)
             if is_partial and not force and self.alive:
                 self._refuse(connection, refusals.ClientTooSlowError())
@@ -250,7 +252,9 @@ class WebWorker(ThreadWorker):
             self._close(next(iter(self._waiting)))
 
     def _free_memory(self) -> None:
-        buffered = {one: one.buffered for one in self._waiting if one.buffered}
+        buffered = {
+            connection: connection.buffered for connection in self._waiting if connection.buffered
+        }
         total = sum(buffered.values())
         for connection in sorted(buffered, key=buffered.__getitem__, reverse=True):
             if total <= MAX_BUFFERED:

@@ -73,8 +73,8 @@ class Group:
 
     def __init__(self, **values: Any) -> None:
         """Take values by name. The other variables have their defaults."""
-        declared = (one for base in type(self).__mro__ for one in variables(base))
-        vars(self).update({one.name: one.value for one in declared} | values)
+        declared = (variable for base in type(self).__mro__ for variable in variables(base))
+        vars(self).update({variable.name: variable.value for variable in declared} | values)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Group) and vars(self) == vars(other)
@@ -85,4 +85,4 @@ class Group:
 
 def variables(group: type) -> list[Variable]:
     """Return the variables of a group, in the order of their declarations."""
-    return [one for one in vars(group).values() if isinstance(one, Variable)]
+    return [value for value in vars(group).values() if isinstance(value, Variable)]

@@ -129,25 +129,25 @@ def _kubernetes_settings() -> str:
     lines = [
         f"# Settings without secrets: {PAGE}. An overlay replaces the values of a host.",
         *(
-            f"{one.name}={one.example}"
-            for one in VARIABLES.values()
-            if one.example is not None and not one.is_secret
+            f"{variable.name}={variable.example}"
+            for variable in VARIABLES.values()
+            if variable.example is not None and not variable.is_secret
         ),
     ]
     return "\n".join([*lines, ""])
 
 
 def _kubernetes_secrets() -> str:
-    secrets = [one for one in VARIABLES.values() if one.is_secret]
-    needed = [one for one in secrets if one.is_required or one.example is not None]
+    secrets = [variable for variable in VARIABLES.values() if variable.is_secret]
+    needed = [secret for secret in secrets if secret.is_required or secret.example is not None]
     lines = [
         "# The Secret: copy this to secrets.env, fill it in, and run",
         "#   kubectl -n notifyproject create secret generic notifyproject \\",
         "#     --from-env-file=secrets.env",
         f"# Each has a row in {PAGE}.",
-        *(f"{one.name}=" for one in needed),
+        *(f"{secret.name}=" for secret in needed),
         "# For what you use:",
-        *(f"#{one.name}=" for one in secrets if one not in needed),
+        *(f"#{secret.name}=" for secret in secrets if secret not in needed),
     ]
     return "\n".join([*lines, ""])
 

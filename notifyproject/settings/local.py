@@ -9,7 +9,7 @@ DEBUG = False
 ADMIN_REQUIRE_OTP = False
 CALLBACK_LOOPBACK = True
 
-_defaults = {name: one.local for name, one in _variables.VARIABLES.items()}
+_defaults = {name: variable.local for name, variable in _variables.VARIABLES.items()}
 _stack = _environment.local_stack_environment()
 globals().update(configure(_environment.current(defaults=_defaults | _stack)))
 ROOT_URLCONF = "notifyproject.stack.urls"

@@ -12,7 +12,7 @@ from .base import configure
 DEBUG = False
 DEPLOY_CHECKS_AT_START = True
 
-_required = (name for name, one in _variables.VARIABLES.items() if one.is_required)
+_required = (name for name, variable in _variables.VARIABLES.items() if variable.is_required)
 if _missing := [name for name in _required if not os.environ.get(name)]:
     raise ImproperlyConfigured(f"Set {', '.join(_missing)} in the environment.")
 

@@ -92,7 +92,7 @@ def url_form_problem(rule: UrlRule, url: str) -> str | None:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     is_web = scheme.startswith("http")
     findings = {
-        f"doesn't begin with {' or '.join(f'{one}://' for one in rule.schemes)}": (
+        f"doesn't begin with {' or '.join(f'{scheme}://' for scheme in rule.schemes)}": (
             scheme not in rule.schemes or not separator
         ),
         "contains a blank": re.search(r"\s", url) is not None,
@@ -152,7 +152,7 @@ def _unit(secret: bytes) -> int:
 
 def _longest_run(secret: bytes, step: int) -> int:
     longest = length = 1
-    for before, one in pairwise(secret):
-        length = length + 1 if one - before == step else 1
+    for before, number in pairwise(secret):
+        length = length + 1 if number - before == step else 1
         longest = max(longest, length)
     return longest

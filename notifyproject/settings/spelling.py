@@ -18,9 +18,9 @@ def ends_problem(text: str) -> str | None:
     """Return which blank or invisible character a value begins or ends with, or None."""
     if not text.strip():
         return "has only blanks"
-    for verb, one in (("begins with", text[0]), ("ends in", text[-1])):
-        if _is_blank(one):
-            return f"{verb} {_called(one)}"
+    for verb, character in (("begins with", text[0]), ("ends in", text[-1])):
+        if _is_blank(character):
+            return f"{verb} {_called(character)}"
     return None
 
 
@@ -34,17 +34,21 @@ def leftover_problem(text: str) -> str | None:
         return "is a placeholder that nothing has replaced"
     if _COMMENT.search(text):
         return "has a comment, which is a part of the value here"
-    inside = (one for one in text if unicodedata.category(one)[0] == "C" and one not in _JOINERS)
+    inside = (
+        character
+        for character in text
+        if unicodedata.category(character)[0] == "C" and character not in _JOINERS
+    )
     if (found := next(inside, None)) is not None:
         return f"contains {_called(found)}"
     return None
 
 
-def _is_blank(one: str) -> bool:
-    return one.isspace() or unicodedata.category(one)[0] in "CZ"
+def _is_blank(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character)[0] in "CZ"
 
 
-def _called(one: str) -> str:
-    if one in _LINE_BREAKS:
+def _called(character: str) -> str:
+    if character in _LINE_BREAKS:
         return "a line break"
-    return "a space" if one == " " else f"the invisible character U+{ord(one):04X}"
+    return "a space" if character == " " else f"the invisible character U+{ord(character):04X}"

@@ -8,7 +8,7 @@ from .base import configure
 DEBUG = False
 ADMIN_REQUIRE_OTP = False
 
-_defaults = {name: one.test for name, one in _variables.VARIABLES.items()}
+_defaults = {name: variable.test for name, variable in _variables.VARIABLES.items()}
 globals().update(configure(_environment.current(defaults=_defaults)))
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

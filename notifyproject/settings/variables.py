@@ -522,6 +522,8 @@ class Compose(Group):
 GROUPS: tuple[type[Group], ...] = Environment.__bases__
 VARIABLES = {variable.name: variable for group in GROUPS for variable in variables(group)}
 """The variables of the service, by name."""
-SECRETS = {name: one.kind.secret for name, one in VARIABLES.items() if one.kind.secret}
-URLS = {name: one.kind.url for name, one in VARIABLES.items() if one.kind.url}
+SECRETS = {
+    name: variable.kind.secret for name, variable in VARIABLES.items() if variable.kind.secret
+}
+URLS = {name: variable.kind.url for name, variable in VARIABLES.items() if variable.kind.url}
 """Their rules on a server, by name."""

@@ -135,29 +135,29 @@ def send_all(api: API, examples: list[Example]) -> list[Outcome]:
     for example in examples:
         for device in example.devices:
             api.call("PUT", "/devices", device)
-        for slug, one in example.types.items():
-            _define_type(api, slug, one)
+        for slug, definition in example.types.items():
+            _define_type(api, slug, definition)
         for name, limit in example.limits.items():
             api.call("PUT", f"/limits/{name}", limit)
         for match, behaviour in example.sandbox_behaviours.items():
             api.configure_sandbox("PUT", f"/behaviours/{match}", behaviour)
         for phone in example.inbound_phones:
             api.configure_sandbox("POST", "/whatsapp/written", {"from": phone, "text": "Hello"})
-    if any(one.inbound_phones for one in examples):
+    if any(example.inbound_phones for example in examples):
         # The sandbox sends these messages to the service by webhook.
         time.sleep(WEBHOOK_SECONDS)
     return [
         Outcome(
-            example=one,
-            notification=api.call("POST", "/notifications", {"source": SOURCE, **one.request}),
+            example=example,
+            notification=api.call("POST", "/notifications", {"source": SOURCE, **example.request}),
         )
-        for one in examples
+        for example in examples
     ]
 
 
-def _define_type(api: API, slug: str, one: Mapping[str, Any]) -> None:
-    api.call("PUT", f"/types/{slug}", one["definition"])
-    version = api.call("POST", f"/types/{slug}/templates", {"parts": one["parts"]})
+def _define_type(api: API, slug: str, example: Mapping[str, Any]) -> None:
+    api.call("PUT", f"/types/{slug}", example["definition"])
+    version = api.call("POST", f"/types/{slug}/templates", {"parts": example["parts"]})
     api.call("POST", f"/types/{slug}/templates/versions/{version['number']}/publish", {})
 
 

@@ -97,7 +97,7 @@ BROWSER = Prerequisite(
     package="chromium-headless-shell",
     needed_by="the browser tests",
 )
-PACKAGES = {one.name: one.package for one in (*MONGOD, *NODE)}
+PACKAGES = {prerequisite.name: prerequisite.package for prerequisite in (*MONGOD, *NODE)}
 
 
 class Purpose(StrEnum):
@@ -121,7 +121,7 @@ def prerequisites_for(purpose: Purpose) -> tuple[Prerequisite, ...]:
 
 def find_missing(prerequisites: Iterable[Prerequisite]) -> list[Prerequisite]:
     """Return the prerequisites that this machine lacks."""
-    return [one for one in prerequisites if not one.is_met]
+    return [prerequisite for prerequisite in prerequisites if not prerequisite.is_met]
 
 
 def format_missing(missing: Sequence[tuple[str, str]]) -> str:
@@ -220,7 +220,7 @@ def main() -> None:
     missing = find_missing(needed)
     if not missing:
         return
-    packages = [one.package for one in missing]
+    packages = [prerequisite.package for prerequisite in missing]
     if os.geteuid() == 0 and shutil.which("apt-get"):
         print(
             f"This machine lacks {_format_all(missing)}: "
@@ -230,12 +230,12 @@ def main() -> None:
         install(packages)
         missing = find_missing(missing)
     if missing:
-        advice = how_to_install([one.package for one in missing])
+        advice = how_to_install([prerequisite.package for prerequisite in missing])
         raise SystemExit(f"This machine lacks {_format_all(missing)}: {advice}.")
 
 
 def _format_all(missing: Sequence[Prerequisite]) -> str:
-    return format_missing([(one.name, one.needed_by) for one in missing])
+    return format_missing([(prerequisite.name, prerequisite.needed_by) for prerequisite in missing])
 
 
 def _can_load(library: str) -> bool:

@@ -201,7 +201,7 @@ def mongod(
 
 def set_parameters(parameters: Sequence[str]) -> list[str]:
     """Return mongod's options that set parameters."""
-    return [word for one in parameters for word in ("--setParameter", one)]
+    return [word for parameter in parameters for word in ("--setParameter", parameter)]
 
 
 def mongodb_uri(port: int, database: str) -> str:

@@ -41,7 +41,7 @@ def verify_callback(
     if abs((time.time() if now is None else now) - int(sent_at)) > MAX_AGE:
         raise InvalidCallbackError("It is too old, or from the future.")
     signed = f"{message_id}.{sent_at}.".encode() + body
-    expected = [_sign(signed, one) for one in ([secret] if isinstance(secret, str) else secret)]
+    expected = [_sign(signed, key) for key in ([secret] if isinstance(secret, str) else secret)]
     if not any(
         hmac.compare_digest(ours.encode(), theirs.encode())
         for ours in expected

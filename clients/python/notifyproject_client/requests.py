@@ -72,9 +72,9 @@ def merged(parts: Sequence[tuple[int, BulkView]]) -> BulkView:
     """Return the results of several calls as one, in the order of the requests."""
     results = []
     for start, part in parts:
-        for one in part.results:
-            one.index += start
-            results.append(one)
+        for result in part.results:
+            result.index += start
+            results.append(result)
     return BulkView(
         accepted=sum(part.accepted for _, part in parts),
         rejected=sum(part.rejected for _, part in parts),
@@ -108,9 +108,9 @@ def inbox_token(user_id: str) -> Call[InboxTokenView]:
 def to_json(value: Any) -> Any:
     """Return a value as JSON. The service, not the client, refuses an unknown field of a dict."""
     if isinstance(value, Mapping):
-        return {name: to_json(one) for name, one in value.items()}
+        return {name: to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     if isinstance(value, datetime):
         return value.isoformat()
     return value.to_dict() if hasattr(value, "to_dict") else value

@@ -36,14 +36,14 @@ class Command(BaseCommand):
         except (NoAccountError, ProviderError) as error:
             raise CommandError(str(error)) from error
         if options["action"] == STATUS:
-            for one in found:
-                self._print(one, one.status, one.reason)
+            for template in found:
+                self._print(template, template.status, template.reason)
             return
-        chosen = [one for one in found if one.can_be_submitted]
-        for one in found:
-            if one.status == NOT_SUBMITTED and one.submission is None:
-                self._print(one, "no wording", "Submit it in WhatsApp Manager.")
-        failed = sum(not self._push(one, is_real=options["yes"]) for one in chosen)
+        chosen = [template for template in found if template.can_be_submitted]
+        for template in found:
+            if template.status == NOT_SUBMITTED and template.submission is None:
+                self._print(template, "no wording", "Submit it in WhatsApp Manager.")
+        failed = sum(not self._push(template, is_real=options["yes"]) for template in chosen)
         if failed:
             raise CommandError(f"{failed} of {len(chosen)} templates weren't submitted.")
         if not options["yes"]:

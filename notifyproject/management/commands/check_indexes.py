@@ -23,18 +23,18 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Print differences; exit with 1 if any remain."""
         if options["create"]:
-            for one in index_drift.create_missing():
-                self.stdout.write(f"{one.collection}.{one.name}: created")
+            for drift in index_drift.create_missing():
+                self.stdout.write(f"{drift.collection}.{drift.name}: created")
         found = index_drift.find_drift()
-        for one in found:
-            self.stdout.write(f"{one.collection}.{one.name}: {one.problem}")
+        for drift in found:
+            self.stdout.write(f"{drift.collection}.{drift.name}: {drift.problem}")
         if found:
             raise CommandError(_advice(found))
         self.stdout.write("Every index is as declared.")
 
 
 def _advice(drifts: list[index_drift.Drift]) -> str:
-    problems = {one.problem for one in drifts}
+    problems = {drift.problem for drift in drifts}
     advice = []
     if index_drift.Problem.MISSING in problems:
         advice.append("--create creates missing indexes.")
