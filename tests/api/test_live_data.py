@@ -69,11 +69,11 @@ def world(db: None) -> Iterator[World]:
 
 def _stored() -> dict[tuple[str, str], dict[str, Any]]:
     """Return every document, without the time of a key's last use, which each request may write."""
-    everything = dump()
+    everything = {key: dict(document) for key, document in dump().items()}
     for (name, _), document in everything.items():
         if name == "api_clients":
-            for key in document["keys"]:
-                key.pop("last_used_at", None)
+            keys = [dict(key) for key in document["keys"]]
+            document["keys"] = [{**key, "last_used_at": None} for key in keys]
     return everything
 
 
