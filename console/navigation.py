@@ -32,9 +32,9 @@ def menu_item(title: str, icon: str, model: str, *, permission: str = "") -> dic
     }
 
 
-def menu_group(title: str, *items: dict[str, Any], **options: Any) -> dict[str, Any]:
+def menu_group(title: str, *items: dict[str, Any]) -> dict[str, Any]:
     """Return a group of menu entries."""
-    return {"title": title, "separator": True, "items": list(items), **options}
+    return {"title": title, "separator": True, "items": list(items)}
 
 
 _SEES_NOTIFICATIONS = "notifications.view_notification"
@@ -92,6 +92,7 @@ NAVIGATION = [
         },
         menu_item("Alert rules", "rule", "analytics_alertrule"),
         menu_item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
+        menu_item("Task intervals", "timer", "django_celery_beat_intervalschedule"),
         menu_item("Retention", "auto_delete", "notifications_retentionpolicy"),
     ),
     menu_group(
@@ -102,13 +103,6 @@ NAVIGATION = [
         menu_item("Callback endpoints", "phone_callback", "callbacks_callback"),
         menu_item("Staff", "badge", "access_staffuser"),
         menu_item("Roles", "shield_person", "auth_group"),
-    ),
-    menu_group(
-        "Task schedules",
-        menu_item("Intervals", "timer", "django_celery_beat_intervalschedule"),
-        menu_item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
-        menu_item("One-time", "alarm", "django_celery_beat_clockedschedule"),
-        collapsible=True,
     ),
 ]
 

@@ -1,7 +1,8 @@
 """Schedule of Celery beat: the admin of django_celery_beat, adapted to the theme and MongoDB.
 
 The package's own admin serializes keys of crontabs as JSON, which fails for ObjectIds. It also
-joins tables, and compares dates by expressions that no index serves.
+joins tables, and compares dates by expressions that no index serves. Every task of the service runs
+at an interval, so that the package's other kinds of schedule have no pages.
 """
 
 from collections.abc import Sequence
@@ -28,19 +29,12 @@ from kombu.utils.json import loads
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from domain.time import parse_zone
 from notifyproject.platform import broker
 
 from .widgets.columns import active_column, text_column, time_column, two_lines
 from .widgets.lists import ConsoleAdmin, never, section
 
-SCHEDULES = {
-    "interval": IntervalSchedule,
-    "crontab": CrontabSchedule,
-    "solar": SolarSchedule,
-    "clocked": ClockedSchedule,
-}
-for model in (PeriodicTask, *SCHEDULES.values()):
+for model in (PeriodicTask, IntervalSchedule, CrontabSchedule, SolarSchedule, ClockedSchedule):
     admin.site.unregister(model)
 
 
@@ -53,9 +47,6 @@ TASK_TEXTS = {
     "enabled": ("Active", ""),
     "description": ("Description", "Why it runs."),
     "interval": ("Interval", ""),
-    "crontab": ("Crontab", ""),
-    "clocked": ("Once at", ""),
-    "solar": ("Solar event", ""),
     "start_time": ("Starts (UTC)", "Not before then."),
     "one_off": ("Once only", "Turned off after the first run."),
     "args": ("Arguments", 'A JSON list, such as ["a", 1].'),
@@ -85,6 +76,7 @@ class ThemedPeriodicTaskForm(PeriodicTaskForm):
                 self.fields[name].label, self.fields[name].help_text = label, help_text
         self.fields["regtask"].widget = RegisteredTaskWidget()
         self.fields["task"].widget = UnfoldAdminTextInputWidget()
+        self.fields["interval"].required = True
 
     def clean(self) -> dict[str, Any] | None:
         """Check the fields together, unless the task itself is refused.
@@ -129,15 +121,12 @@ class PeriodicTaskAdmin(SingleDeletionAdmin):
     active = active_column("enabled")
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")
-    readonly_fields = ("last_run_at", "total_run_count", "schedule_text")
+    readonly_fields = ("last_run_at", "total_run_count")
     last_ran = time_column("Last run", "last_run_at")
     run_count = text_column("Run count", "total_run_count")
     fieldsets = (
         section(None, "name", "regtask", "task", "enabled", "description"),
-        section(
-            "Schedule: exactly one", "interval", "crontab", "clocked", "solar", "schedule_text"
-        ),
-        section("Limits", "start_time", "one_off", "last_run_at", "total_run_count"),
+        section("Schedule", "interval", "start_time", "one_off", "last_run_at", "total_run_count"),
         section("Arguments", "args", "kwargs"),
         section(
             "Execution",
@@ -152,13 +141,10 @@ class PeriodicTaskAdmin(SingleDeletionAdmin):
     )
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Add the schedules, in one read for each kind."""
-        for name, model in SCHEDULES.items():
-            keys = {key for row in rows if (key := getattr(row, f"{name}_id"))}
-            found = model.objects.in_bulk(keys) if keys else {}
-            for row in rows:
-                if schedule := found.get(getattr(row, f"{name}_id")):
-                    setattr(row, name, schedule)
+        """Add the intervals, in one read."""
+        found = IntervalSchedule.objects.in_bulk({row.interval_id for row in rows})
+        for row in rows:
+            row.interval = found.get(row.interval_id)
 
     def changed_columns(self, form: Any) -> list[str]:
         """Return the stored fields that a form changes, and those that follow from them."""
@@ -184,11 +170,7 @@ class PeriodicTaskAdmin(SingleDeletionAdmin):
     @admin.display(description="Schedule")
     def schedule_text(self, row: Any) -> str:
         """Return the schedule as text."""
-        if row.crontab_id:
-            return str(row.crontab.human_readable)
-        return next(
-            (str(getattr(row, name)) for name in SCHEDULES if getattr(row, f"{name}_id")), "-"
-        ).capitalize()
+        return str(row.interval or "-").capitalize()
 
     @admin.action(description="Enable", permissions=["change"])
     def enable_tasks(self, request: HttpRequest, queryset: QuerySet) -> None:
@@ -229,7 +211,7 @@ class PeriodicTaskAdmin(SingleDeletionAdmin):
 
 
 class PeriodicTaskInline(TabularInline):
-    """The tasks that use a schedule. New tasks are added on the page of tasks."""
+    """The tasks that use an interval. New tasks are added on the page of tasks."""
 
     model = PeriodicTask
     fields = ("name_text", "task_name", "active")
@@ -241,118 +223,55 @@ class PeriodicTaskInline(TabularInline):
     can_delete = False
     extra = 0
     show_change_link = True
-    verbose_name_plural = "Tasks with this schedule"
+    verbose_name_plural = "Tasks with this interval"
     has_add_permission = never
 
 
-SCHEDULE_TEXTS = {
-    "every": ("Every", "A number of the units below."),
-    "period": ("Unit", ""),
-    "minute": ("Minutes", "0 to 59: * for all, 0,30 for some, */15 for every 15th."),
-    "hour": ("Hours", "0 to 23: * for all, 8,20 for some, 8-18 for a range."),
-    "day_of_month": ("Days of the month", "1 to 31: * for all, 1,15 for some."),
-    "month_of_year": ("Months", "1 to 12: * for all, 1,7 for some."),
-    "day_of_week": ("Days of the week", "0 to 6, from Sunday: * for all, 1-5 for workdays."),
-    "timezone": ("Time zone", "The clock by which it runs."),
-    "clocked_time": ("Once at (UTC)", ""),
-    "event": ("Solar event", ""),
-    "latitude": ("Latitude", "-90 to 90, north is positive."),
-    "longitude": ("Longitude", "-180 to 180, east is positive."),
-}
-"""Labels and help texts of schedules, in the console's words."""
-
-
-class ScheduleAdmin(SingleDeletionAdmin):
-    """A schedule and its tasks."""
+@admin.register(IntervalSchedule)
+class IntervalScheduleAdmin(SingleDeletionAdmin):
+    """The intervals and their tasks."""
 
     inlines = (PeriodicTaskInline,)
     ordering = ("id",)
-    list_display: Sequence[str] = ("schedule", "tasks")
-    empty_text = "Periodic tasks run by schedules. Add one, then select it on a task's page."
+    list_display = ("schedule", "tasks")
+    empty_title = "No intervals"
+    empty_text = "Periodic tasks run at intervals. Add one, then select it on a task's page."
     tasks = text_column("Periodic tasks", "task_names", empty="Not used")
 
-    @property
-    def task_field(self) -> str:
-        """The field of a task that refers to this kind of schedule."""
-        return next(name for name, model in SCHEDULES.items() if model is self.model)
-
     def get_inlines(self, request: HttpRequest, obj: Any) -> Sequence[type[TabularInline]]:
-        """Return the tasks of a stored schedule. A new one has none."""
+        """Return the tasks of a stored interval. A new one has none."""
         return self.inlines if obj is not None else ()
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the names of the tasks, in one read for all rows."""
         names: dict[Any, list[str]] = {}
-        key = f"{self.task_field}_id"
-        used = PeriodicTask.objects.filter(**{f"{key}__in": [row.pk for row in rows]})
-        for name, schedule in used.order_by("name").values_list("name", key):
-            names.setdefault(schedule, []).append(name)
+        used = PeriodicTask.objects.filter(interval_id__in=[row.pk for row in rows])
+        for name, interval in used.order_by("name").values_list("name", "interval_id"):
+            names.setdefault(interval, []).append(name)
         for row in rows:
             row.task_names = ", ".join(names.get(row.pk, ()))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether a schedule can be deleted: not with its tasks, which would go too."""
+        """Return whether an interval can be deleted: not with its tasks, which would go too."""
         is_allowed = bool(super().has_delete_permission(request, obj))
         return is_allowed and (obj is None or not obj.periodictask_set.exists())
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """Return a field of the form, with the console's words."""
         found = super().formfield_for_dbfield(db_field, request, **options)
-        if found is not None and db_field.name in SCHEDULE_TEXTS:
-            found.label, found.help_text = SCHEDULE_TEXTS[db_field.name]
+        if found is not None and db_field.name in INTERVAL_TEXTS:
+            found.label, found.help_text = INTERVAL_TEXTS[db_field.name]
         return found
 
-    @admin.display(description="Schedule")
+    @admin.display(description="Interval")
     def schedule(self, row: Any) -> str:
-        """Return the schedule as text."""
-        return capfirst(str(getattr(row, "human_readable", None) or row))
+        """Return the interval as text."""
+        return capfirst(str(row))
 
     def object_title(self, obj: Any) -> str:
-        """Return the schedule as text."""
+        """Return the interval as text."""
         return self.schedule(obj)
 
 
-@admin.register(IntervalSchedule)
-class IntervalScheduleAdmin(ScheduleAdmin):
-    """Intervals."""
-
-    empty_title = "No intervals"
-
-
-@admin.register(CrontabSchedule)
-class CrontabScheduleAdmin(ScheduleAdmin):
-    """Crontabs."""
-
-    list_display = ("schedule", "expression", "zone", "tasks")
-    fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week", "timezone")
-    empty_title = "No crontabs"
-    zone = text_column("Time zone", "timezone")
-
-    @admin.display(description="Expression")
-    def expression(self, row: Any) -> str:
-        """Return the five fields of cron."""
-        parts = (row.minute, row.hour, row.day_of_month, row.month_of_year, row.day_of_week)
-        return " ".join(map(str, parts))
-
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        """Return a field of the form. The package's time zone fails for a long name."""
-        found = super().formfield_for_dbfield(db_field, request, **options)
-        if db_field.name == "timezone":
-            found.coerce = lambda zone: parse_zone(str(zone))
-        return found
-
-
-@admin.register(SolarSchedule)
-class SolarScheduleAdmin(ScheduleAdmin):
-    """Solar schedules."""
-
-    empty_title = "No solar schedules"
-
-
-@admin.register(ClockedSchedule)
-class ClockedScheduleAdmin(ScheduleAdmin):
-    """One-time schedules."""
-
-    list_display = ("at", "tasks")
-    empty_title = "No one-time schedules"
-    at = time_column("Once at", "clocked_time")
+INTERVAL_TEXTS = {"every": ("Every", "A number of the units below."), "period": ("Unit", "")}
+"""Labels and help texts of an interval, in the console's words."""

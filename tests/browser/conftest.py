@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django_celery_beat.models import ClockedSchedule, CrontabSchedule, SolarSchedule
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from access.models import StaffUser
-from domain.time import utc_now
 from notifyproject.stack import prerequisites
 from tests.browser.screen import PASSWORD, WAIT, Screen
 
@@ -69,17 +67,6 @@ def screen(window: Page, live_server: Any, broker: Any) -> Iterator[Screen]:
     window.remove_listener("console", screen.note)
     _reset(window)
     assert screen.problems == []
-
-
-@pytest.fixture
-def schedules(db: None) -> Iterator[None]:
-    """Store a schedule of each kind, which the tests' database would keep."""
-    crontab = CrontabSchedule.objects.create(minute="5")
-    solar, _ = SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
-    clocked = ClockedSchedule.objects.create(clocked_time=utc_now())
-    yield
-    for one in (crontab, solar, clocked):
-        one.delete()
 
 
 def _reset(window: Page) -> None:
