@@ -6,7 +6,6 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from .log import CorruptLogError, LogInUseError
 from .providers.whatsapp.templates import UnreadableTemplatesError
 from .server import serve
 
-MAX_PORT = 65535
+MAX_PORT, MAX_SECONDS = 65535, 24 * 3600
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +49,6 @@ async def _run(config: Config) -> None:
 
 def _parse_config(arguments: Sequence[str] | None) -> Config:
     defaults = Timings()
-    seconds = partial(_number, maximum=24 * 3600, description="a number of seconds (up to a day)")
     parser = argparse.ArgumentParser(
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
     )
@@ -67,14 +65,6 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
         metavar="VERSION",
         help=f"the newest of the Cloud API; {WHATSAPP_API_VERSION} if not given",
     )
-    add(
-        "--disordered",
-        dest="out_of_order_share",
-        type=partial(_number, maximum=1, description="a share from 0 to 1"),
-        default=0.0,
-        metavar="SHARE",
-        help="share of WhatsApp messages whose reports come twice and in no order; 0 if not given",
-    )
     add("--host", default="127.0.0.1")
     delays = {
         "response": (defaults.response, "to each response"),
@@ -84,7 +74,7 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     }
     for name, (default, what) in delays.items():
         text = f"{what}; {default:g} if not given"
-        add(f"--{name}-after", type=seconds, default=default, metavar="SECONDS", help=text)
+        add(f"--{name}-after", type=_seconds, default=default, metavar="SECONDS", help=text)
     options = vars(parser.parse_args(arguments))
     timings = {name: options.pop(f"{name}_after") for name in delays}
     return Config(**options, timings=Timings(**timings))
@@ -110,13 +100,13 @@ def _version(text: str) -> str:
     return text
 
 
-def _number(text: str, *, maximum: float, description: str) -> float:
+def _seconds(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number <= maximum:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {description}")
+    if not 0 <= number <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (up to a day)")
     return number
 
 

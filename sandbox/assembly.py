@@ -59,7 +59,6 @@ def assemble(
             account=business,
             templates=Templates.read(config.data, extra=config.whatsapp_templates),
             newest_version=config.whatsapp_api_version,
-            out_of_order_share=config.out_of_order_share,
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
     ]

@@ -43,8 +43,6 @@ class Config:
     whatsapp_templates: Path | None = None
     """A file of approved templates, besides those in the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION
-    out_of_order_share: float = 0.0
-    """The share (0 to 1) of WhatsApp messages whose statuses arrive twice and out of order."""
     host: str = "127.0.0.1"
     port: int = 0
     """0: any free port."""

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from notifyproject.stack import prerequisites
 from tests.support.clients.sandbox import Box, Receiver, mail
 from tests.support.providers.sandbox_fcm import FCMClient
-from tests.support.providers.sandbox_whatsapp import WhatsAppClient, buttons, message, text
+from tests.support.providers.sandbox_whatsapp import WhatsAppClient, message, text
 from tests.support.waiting import LIMIT
 
 HOSTILE = "<script>document.title='taken over'</script><p>Still here</p>"
@@ -81,7 +81,7 @@ def test_pages_of_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
     chats, pushes = WhatsAppClient(box=box), FCMClient(box=box)
     link = "https://example.com/" + "x" * 300
     chats.post(text(text={"body": "y" * 500}))
-    chats.post(message("interactive", buttons("z" * 20)))
+    chats.post(message("image", {"id": "1", "caption": "z" * 500}))
     pushes.send("device-" + "t" * 200, data={"reference": "r" * 200, "deep_link": link})
     pushes.send("unregistered-" + "t" * 200)
     for path in ("/", "/?channel=whatsapp", *(f"/messages/{one}" for one in (1, 2, 4, 6))):

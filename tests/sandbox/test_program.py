@@ -98,7 +98,6 @@ def test_program_names_the_receivers_and_a_signal_ends_it_well(
         (["--port", "0", "--webhook-url", "localhost:8000"], "is not an http or https URL"),
         (["--port", "0", "--whatsapp-webhook-url", "x"], "is not an http or https URL"),
         (["--port", "0", "--whatsapp-api-version", "26"], "'26' is not a version such as v26.0"),
-        (["--port", "0", "--disordered", "2"], "is not a share from 0 to 1"),
         (["--port", "0", "--late-after", "soon"], "is not a number of seconds"),
         (["--port", "0", "--late-after", "-1"], "is not a number of seconds"),
         ([], "required: --port"),

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import credentials
 from sandbox.credentials import MetaAccount, UnreadableKeyError
-from tests.support.clients.sandbox import SEPARATE_REPORTS, Box, Receiver, RunSandbox
+from tests.support.clients.sandbox import Box, Receiver
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
     WhatsAppClient,
@@ -145,15 +145,6 @@ def test_statuses_out_of_order_have_their_own_times(
     found = wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
     times = {one["status"]: int(one["timestamp"]) for one in found}
     assert times["sent"] < times["delivered"] < times["read"]
-
-
-def test_share_of_messages_has_statuses_out_of_order(
-    run: RunSandbox, meta_receiver: Receiver
-) -> None:
-    url, timings = meta_receiver.url, SEPARATE_REPORTS
-    with run(whatsapp_webhook_url=url, timings=timings, out_of_order_share=1.0) as box:
-        WhatsAppClient(box=box).send()
-        wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
 
 
 def test_simultaneous_statuses_share_a_post(chats: WhatsAppClient, meta_receiver: Receiver) -> None:

@@ -11,8 +11,7 @@ from ...outcomes import Outcome
 from ...responses import ProviderResponse
 from ..base import IncomingRequest
 from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, RETRY_AFTER, RETRY_INFO
-from .schema import Violation
-from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE
+from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE, Violation
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 HTML = {"Content-Type": "text/html; charset=UTF-8"}
@@ -151,10 +150,10 @@ _TARGET_QUOTAS: Mapping[str, Refusal] = {
 """Refusals for the quota of one target."""
 
 
-def wrong_shape(violations: Sequence[Violation]) -> Refusal:
-    """Return the 400 for unknown fields or wrong types."""
-    text = "\n".join(violation.description for violation in violations)
-    return Refusal("invalid-request", 400, "INVALID_ARGUMENT", text, [bad_request(violations)])
+def wrong_shape(violation: Violation) -> Refusal:
+    """Return the 400 for wrong types."""
+    details = [bad_request([violation])]
+    return Refusal("invalid-request", 400, "INVALID_ARGUMENT", violation.description, details)
 
 
 def invalid(violation: Violation, *, outcome: str = "invalid-request") -> Refusal:

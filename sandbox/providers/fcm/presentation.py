@@ -11,8 +11,8 @@ REFERENCES = ("reference", "notification_id")
 
 
 def recipient(message: Mapping[str, Any]) -> str:
-    """Return the target of a message: a token, a topic, or a condition."""
-    for name in ("token", "fid", "topic", "condition"):
+    """Return the target of a message: a token or a topic."""
+    for name in ("token", "topic"):
         found = message.get(name)
         if isinstance(found, str) and found:
             return f"/topics/{found.removeprefix('/topics/')}" if name == "topic" else found

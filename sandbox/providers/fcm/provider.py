@@ -18,8 +18,7 @@ from . import answers
 from .answers import Refusal
 from .outcomes import EXPIRED_TOKEN, OUTCOMES, magic
 from .presentation import display, log_fields, recipient
-from .strict_parsing import parse
-from .validation import problem
+from .validation import WRONG_SHAPE, problem
 
 SCOPES = frozenset(
     f"https://www.googleapis.com/auth/{name}" for name in ("firebase.messaging", "cloud-platform")
@@ -71,8 +70,7 @@ class Fcm(Provider):
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return a push as its recipient sees it."""
-        send_request, _ = parse(record.json())
-        return display(send_request["message"], project=self._project)
+        return display(record.json()["message"], project=self._project)
 
     @property
     def _project(self) -> str:
@@ -98,15 +96,15 @@ class Fcm(Provider):
             body = incoming.json()
         except ValueError:
             raise RejectedRequestError(answers.not_json(incoming)) from None
-        send_request, violations = parse(body)
-        message = send_request.setdefault("message", {})
-        if violations:
-            raise RejectedRequestError(answers.wrong_shape(violations), message=message)
+        message = body.get("message") if isinstance(body, dict) else None
+        if not isinstance(message, dict):
+            raise RejectedRequestError(answers.wrong_shape(WRONG_SHAPE))
         if project != self._project:
             raise RejectedRequestError(answers.PROJECT_NOT_FOUND, message=message)
         if found := problem(message):
-            raise RejectedRequestError(answers.invalid(found), message=message)
-        return send_request
+            refusal = answers.wrong_shape if found is WRONG_SHAPE else answers.invalid
+            raise RejectedRequestError(refusal(found), message=message)
+        return body
 
     def _decide(
         self, send_request: Mapping[str, Any], *, token: str, now: datetime

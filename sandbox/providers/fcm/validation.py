@@ -1,33 +1,47 @@
-"""Validation of a message's values, after the fields and types were checked."""
+"""Validation of a message's values, as far as the service uses them.
+
+The tests check the fields and types of every push by Google's own description of its API
+(``tests/support/providers/fcm_schema.py``), and this module doesn't again.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from .schema import Violation
-
 MAX_PAYLOAD, MAX_TOPIC_PAYLOAD = 4096, 2048
 MAX_TTL = 28 * 24 * 3600
-MAX_TOPICS = 5
 MAX_COLLAPSE_ID = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The path of an invalid field, and the error message."""
+
+    field: str
+    description: str
+
+
 INVALID_TOKEN = Violation(
     "message.token", "The registration token is not a valid FCM registration token"
 )
 BAD_TTL = Violation("message.android.ttl", "Invalid TTL value.")
 TOO_LARGE = Violation("message", "Message is too big.")
+WRONG_SHAPE = Violation("message", "Invalid JSON payload received. A value has a wrong type.")
 _TOKEN = re.compile(r"[A-Za-z0-9_:-]{1,4096}", re.ASCII)
 _TOPIC = re.compile(r"[A-Za-z0-9\-_.~%]{1,900}", re.ASCII)
-_CONDITION = re.compile(r"\s*(?:'([A-Za-z0-9\-_.~%]+)'\s+in\s+topics|(&&|\|\||[()!]))\s*", re.ASCII)
-_LABEL = re.compile(r"[A-Za-z0-9\-_.~%]{1,50}", re.ASCII)
 _COLOUR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
 _RESERVED = re.compile(r"from|message_type|(?:google|gcm).*", re.ASCII | re.DOTALL)
 
 
 def problem(message: Mapping[str, Any]) -> Violation | None:
     """Return the first error of a message; None if it is valid."""
-    return next(_problems(message), None)
+    try:
+        return next(_problems(message), None)
+    except (AttributeError, TypeError, ValueError):
+        return WRONG_SHAPE
 
 
 def _problems(message: Mapping[str, Any]) -> Iterator[Violation]:
@@ -36,46 +50,20 @@ def _problems(message: Mapping[str, Any]) -> Iterator[Violation]:
     yield from _android(message.get("android", {}))
     yield from _apns(message.get("apns", {}))
     yield from _webpush(message.get("webpush", {}))
-    yield from _labels(message)
     yield from _size(message)
 
 
 def _target(message: Mapping[str, Any]) -> Iterator[Violation]:
-    token = message.get("token") or message.get("fid")
-    topic, condition = message.get("topic"), message.get("condition")
-    if token:
+    token, topic = message.get("token"), message.get("topic")
+    if token and topic:
+        yield Violation("message", "oneof field 'target' is already set. Cannot set 'topic'")
+    elif token:
         if not _TOKEN.fullmatch(token):
             yield INVALID_TOKEN
-    elif topic:
-        if not _TOPIC.fullmatch(topic.removeprefix("/topics/")):
-            yield Violation("message.topic", "Invalid topic name.")
-    elif condition:
-        if not _is_condition(condition):
-            yield Violation("message.condition", "Invalid condition expression provided.")
-    else:
+    elif not topic:
         yield Violation("message", "Recipient of the message is not set.")
-
-
-def _is_condition(text: str) -> bool:
-    """Return whether a text is a valid condition: topics, operators, and parentheses."""
-    depth = topics = place = 0
-    wants_topic = True
-    while place < len(text):
-        found = _CONDITION.match(text, place)
-        if found is None:
-            return False
-        place = found.end()
-        operator = found.group(2)
-        opens = operator in ("(", "!")
-        starts = operator is None or opens
-        if starts != wants_topic:
-            return False
-        topics += operator is None
-        depth += {"(": 1, ")": -1}.get(operator or "", 0)
-        wants_topic = opens or operator in ("&&", "||")
-        if depth < 0:
-            return False
-    return depth == 0 and not wants_topic and 1 <= topics <= MAX_TOPICS
+    elif not _TOPIC.fullmatch(topic.removeprefix("/topics/")):
+        yield Violation("message.topic", "Invalid topic name.")
 
 
 def _data_keys(message: Mapping[str, Any]) -> Iterator[Violation]:
@@ -119,18 +107,8 @@ def _webpush(webpush: Mapping[str, Any]) -> Iterator[Violation]:
         yield Violation("message.webpush.fcm_options.link", "The link must be an HTTPS URL.")
 
 
-def _labels(message: Mapping[str, Any]) -> Iterator[Violation]:
-    for place in ("", "android.", "apns.", "webpush."):
-        parent = message.get(place.rstrip("."), {}) if place else message
-        label = parent.get("fcm_options", {}).get("analytics_label")
-        if label is not None and not _LABEL.fullmatch(label):
-            field = f"message.{place}fcm_options.analytics_label"
-            yield Violation(field, "Invalid analytics label.")
-
-
 def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
-    to_topics = not (message.get("token") or message.get("fid"))
-    limit = MAX_TOPIC_PAYLOAD if to_topics else MAX_PAYLOAD
+    limit = MAX_PAYLOAD if message.get("token") else MAX_TOPIC_PAYLOAD
     if max(_payloads(message)) > limit:
         yield TOO_LARGE
 

@@ -30,7 +30,6 @@ def problems(body: Any) -> list[Problem]:
         *_content(body),
         *validation_optional.attachments(body.get("attachments")),
         *validation_optional.headers(body.get("headers"), "headers"),
-        *validation_optional.categories(body.get("categories")),
         *validation_optional.custom_args(body.get("custom_args"), "custom_args", shared={}),
     ]
 

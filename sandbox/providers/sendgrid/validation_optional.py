@@ -12,8 +12,6 @@ from .answers import Problem, help_url, wrong_type
 MAX_ARGS_BYTES = 10_000
 MAX_SUBSTITUTIONS = 100
 MAX_SUBSTITUTIONS_BYTES = 10_000
-MAX_CATEGORIES = 10
-MAX_CATEGORY = 255
 DISPOSITIONS = ("attachment", "inline")
 _INVITATION = re.compile(r"text/calendar; ?method=[A-Za-z]+", re.ASCII)
 """Taken in spite of its parameter: https://github.com/sendgrid/sendgrid-nodejs/issues/1313."""
@@ -130,34 +128,6 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
     size = sum(len(name.encode()) + len(value.encode()) for name, value in given.items())
     if size > MAX_SUBSTITUTIONS_BYTES:
         yield Problem(f"{text} {MAX_SUBSTITUTIONS_BYTES:,} bytes.", field, anchor)
-
-
-def categories(listed: Any) -> Iterator[Problem]:
-    """Validate the categories of a mail."""
-    if listed is None:
-        return
-    field, anchor = "categories", help_url("message.categories")
-    if not isinstance(listed, list) or not all(isinstance(category, str) for category in listed):
-        yield Problem("Categories must be an array of strings.", field, anchor)
-        return
-    if len(listed) > MAX_CATEGORIES:
-        text = f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent."
-        yield Problem(f"{text} You provided {len(listed)} categories.", field, anchor)
-    for number, category in enumerate(listed):
-        if message := _category_problem(category, before=listed[:number]):
-            yield Problem(message, f"{field}.{number}", anchor)
-
-
-def _category_problem(category: str, *, before: list[str]) -> str:
-    if not category.isascii():
-        return "Categories can not contain non-ASCII characters."
-    if len(category) > MAX_CATEGORY:
-        text = f"Each category must not be longer than {MAX_CATEGORY} characters."
-        return f"{text} {category} exceeds this limit."
-    if category in before:
-        text = "The categories must be a unique list, and you have included"
-        return f"{text} {category} more than once."
-    return ""
 
 
 def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:

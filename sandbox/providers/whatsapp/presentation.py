@@ -5,7 +5,7 @@ from typing import Any
 
 from ..base import DisplayedMessage
 from .templates import Templates, fill
-from .validation import MEDIA, number
+from .validation import number
 
 MAX_TITLE_LENGTH = 80
 
@@ -28,8 +28,7 @@ def _title(body: Any) -> str | None:
     if kind == "template":
         found = content.get("name")
     else:
-        inner = content.get("body") or content.get("caption")
-        found = inner.get("text") if isinstance(inner, dict) else inner
+        found = content.get("body") or content.get("caption")
     return " ".join(found.split())[:MAX_TITLE_LENGTH] if isinstance(found, str) else None
 
 
@@ -56,9 +55,7 @@ def display(body: Mapping[str, Any], *, templates: Templates, sender: str) -> Di
     parts: dict[str, Any]
     if kind == "template":
         parts = _from_template(content, templates)
-    elif kind == "interactive":
-        parts = _interactive(content)
-    elif kind in MEDIA:
+    elif kind == "image":
         image = content.get("link") or f"id {content.get('id')}"
         parts = {"text": content.get("caption", ""), "image": image}
     else:
@@ -80,25 +77,4 @@ def _from_template(content: Mapping[str, Any], templates: Templates) -> dict[str
         "image": filled.image,
         "buttons": filled.buttons,
         "facts": (*facts, ("Category", template.category)),
-    }
-
-
-def _interactive(content: Mapping[str, Any]) -> dict[str, Any]:
-    header, action = content.get("header") or {}, content["action"]
-    media = header.get(header.get("type", "")) if header.get("type") in MEDIA else None
-    buttons = [button["reply"]["title"] for button in action.get("buttons", ())]
-    rows = [row["title"] for section in action.get("sections", ()) for row in section["rows"]]
-    link = action.get("parameters", {})
-    return {
-        "title": header.get("text", ""),
-        "text": content["body"]["text"],
-        "small_print": (content.get("footer") or {}).get("text", ""),
-        "image": (media.get("link") or media.get("id") or "") if media else "",
-        "link": link.get("url", ""),
-        "buttons": (
-            *buttons,
-            *([action["button"]] if "button" in action else []),
-            *rows,
-            *([link["display_text"]] if link else []),
-        ),
     }

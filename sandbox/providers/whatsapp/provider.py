@@ -1,7 +1,6 @@
 """The part of the WhatsApp Cloud API that the service uses."""
 
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +37,6 @@ from .presentation import display, log_fields, recipient, references
 from .templates import Templates
 from .validation import number, problem, whatsapp_id
 
-PER_MILLE = 1000
 _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
 
 
@@ -49,7 +47,6 @@ class WhatsApp(Provider):
     account: MetaAccount
     templates: Templates
     newest_version: str
-    out_of_order_share: float
     name = "whatsapp"
     title = "WhatsApp Cloud API"
     channel = Channel.WHATSAPP
@@ -155,9 +152,6 @@ class WhatsApp(Provider):
             return
         media_fault = validation.media_fault(body)
         steps = outcome.steps if media_fault is None else (FAILED,)
-        is_shuffled = secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
-        if steps == OUTCOMES.default.steps and is_shuffled:
-            steps = OUT_OF_ORDER_STEPS
         start = self.timings.late if outcome.has_late_events else 0.0
         began, order = int(now.timestamp()), ("sent", "delivered", "read")
         for step in steps:

@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 from . import template_check
 from .errors import Fault
-from .interactive import interactive
 from .templates import Templates
 
 MAX_TEXT_LENGTH = 4096
@@ -15,9 +14,10 @@ MAX_CAPTION_LENGTH = 1024
 MAX_CALLBACK_LENGTH = 512
 OTHER_IMAGES = {"webp": "webp", "gif": "gif", "svg": "svg+xml", "avif": "avif", "heic": "heic"}
 """Formats of images that WhatsApp doesn't show, by the ending of a link."""
-MEDIA = ("image", "document", "video", "audio")
-UNSUPPORTED = ("contacts", "location", "reaction", "sticker")
-"""WhatsApp's types that this sandbox does not accept."""
+UNSUPPORTED = (
+    *("audio", "contacts", "document", "interactive", "location", "reaction", "sticker", "video"),
+)
+"""WhatsApp's types that the service doesn't send, and the sandbox does not accept."""
 KEYS = {"messaging_product", "recipient_type", "to", "type", "context", "biz_opaque_callback_data"}
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 _SEPARATORS = re.compile(r"[ ()-]")
@@ -113,11 +113,11 @@ def _text(_kind: str, content: Any) -> Iterator[Fault]:
         yield Fault(100, "Param text['preview_url'] must be a boolean.")
 
 
-def _media(kind: str, content: Any) -> Iterator[Fault]:
+def _image(kind: str, content: Any) -> Iterator[Fault]:
     if not isinstance(content, dict) or ("link" in content) == ("id" in content):
         yield Fault(131008, f"Parameter '{kind}' must have either a link or an id")
         return
-    for key in content.keys() - {"link", "id", "caption", "filename"}:
+    for key in content.keys() - {"link", "id", "caption"}:
         yield Fault(100, f'Unexpected key "{key}" on param "{kind}".')
     link = content.get("link")
     if link is not None and not _is_link(link):
@@ -129,8 +129,7 @@ def _media(kind: str, content: Any) -> Iterator[Fault]:
 
 _CONTENTS: Mapping[str, Callable[[str, Any], Iterator[Fault]]] = {
     "text": _text,
-    "interactive": lambda _kind, content: interactive(content),
-    **dict.fromkeys(MEDIA, _media),
+    "image": _image,
 }
 
 

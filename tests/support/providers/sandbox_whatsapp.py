@@ -88,17 +88,6 @@ def template(to: str = ADA, *, reference: str = "ref-1", **changes: Any) -> dict
     return message("template", content, to=to, reference=reference)
 
 
-def buttons(*titles: str) -> dict[str, Any]:
-    replies = [{"id": f"b-{title}", "title": title} for title in titles]
-    return {
-        "type": "button",
-        "header": {"type": "text", "text": "Your order"},
-        "body": {"text": "Is it there?"},
-        "footer": {"text": "The Shop"},
-        "action": {"buttons": [{"type": "reply", "reply": reply} for reply in replies]},
-    }
-
-
 def message(
     kind: str, content: Any, *, to: str = ADA, reference: str = "ref-1", **changes: Any
 ) -> dict[str, Any]:
