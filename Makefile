@@ -13,7 +13,7 @@
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker,
 #              LATENCY=100 for providers that take 100 ms: docs/reference/fault_injection.md
 # make simulate   simulate a month of PEOPLE=10000 for SEEDS=10, or DAYS=n, SEED=n: docs/reference/simulation.md
-# make rabbitmq  run the end-to-end flows on RabbitMQ, which is unpacked from Debian's package
+# make rabbitmq  run scenarios 8 and 17 to 19 of make chaos, in short, on RabbitMQ, which is unpacked from Debian's package
 # make cluster   run the service on five hosts, which are network namespaces, until Ctrl-C: docs/guides/cluster.md
 # make proxy   run the proxy's file in Debian's Caddy before web and stream, and print figures; needs apt install caddy
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
@@ -110,8 +110,8 @@ bench-servers: .data/debian/usr/sbin/smtp-sink
 	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages nginx postfix libfaketime
 	for package in .data/debian/packages/*.deb; do dpkg -x $$package .data/debian || exit 1; done
 
-rabbitmq: machine .venv/local rabbitmq-server
-	$(BIN)/python -m bench.flows
+rabbitmq: machine .venv/local rabbitmq-server bench-servers
+	for number in 8 17 18 19; do $(BIN)/python -m bench.chaos --broker rabbitmq --short --scenario $$number || exit 1; done
 
 rabbitmq-server: .data/debian/usr/lib/rabbitmq
 

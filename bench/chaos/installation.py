@@ -1,6 +1,7 @@
 """A complete installation for one run: servers, sandbox, web, workers, and beat on free ports."""
 
 import os
+import random
 import shutil
 import socket
 import sys
@@ -52,6 +53,10 @@ Variables = Mapping[str, str]
 class Broker(Protocol):
     """The broker of an installation: Valkey or RabbitMQ."""
 
+    @property
+    def pid(self) -> int:
+        """The process ID."""
+
     def start(self) -> None:
         """Start the broker and wait until it is usable."""
 
@@ -67,6 +72,13 @@ class ValkeyBroker:
     """Valkey as the broker. It also has the rates and circuits."""
 
     server: Server
+
+    @property
+    def pid(self) -> int:
+        """The process ID; raises ScenarioError if Valkey doesn't run."""
+        if self.server.process is None:
+            raise ScenarioError("Valkey was not started")
+        return self.server.process.pid
 
     def start(self) -> None:
         """Start Valkey and wait until it is usable."""
@@ -107,6 +119,14 @@ class Service:
         """Kill a program and record its end."""
         self.record_end(program)
         program.kill()
+
+    def kill_at_random(self, programs: Sequence[Program], *, kills: int, every: float) -> None:
+        """Kill one of the running programs after every ``every`` seconds, and start it again."""
+        for _ in range(kills):
+            time.sleep(every)
+            victim = random.Random().choice([one for one in programs if one.is_alive])
+            self.kill(victim)
+            victim.start()
 
     def record_end(self, program: Program) -> None:
         """Record that a worker ends now, so that the analysis considers its leases."""

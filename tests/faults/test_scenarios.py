@@ -41,21 +41,6 @@ def test_result_row_is_inserted_in_order_and_replaced(tmp_path: Path) -> None:
     assert rows[1].endswith("| **no** |")
 
 
-def test_run_with_a_slower_provider_has_a_row_of_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "results.md"
-    page.update(path, {2: FOUND}, latency=100)
-    for latency in (100, 0):
-        page.update(path, {2: FOUND, 9: FOUND}, latency=latency)
-    assert page.runs(path.read_text()) == [(2, 0), (2, 100), (9, 0), (9, 100)]
-    assert "| 2, providers take 100 ms |" in path.read_text()
-
-
-def test_unfinished_scenario_has_a_row(tmp_path: Path) -> None:
-    path = tmp_path / "results.md"
-    page.update(path, {2: {"met": False, "problem": "the scenario did not come to its end"}})
-    assert path.read_text().splitlines()[-1].endswith("| **no** |")
-
-
 def test_committed_results_are_known_scenarios_and_met() -> None:
     committed = Path(page.__file__).parents[2] / "docs" / "reference" / "fault_injection.md"
     text = committed.read_text()

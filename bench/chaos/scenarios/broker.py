@@ -1,5 +1,7 @@
 """Faults of the broker: emptied, killed, unavailable for minutes, and repeated wake-ups."""
 
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -16,17 +18,19 @@ FINAL_SECONDS = 300.0
 MAX_DELAY_SECONDS = 90.0
 """The maximum delay of a delivery that lost its wake-up, in seconds."""
 PRIORITY = "high"
+FROZEN_POSTS, FROZEN_SECONDS = 20, 2.0
+"""Requests while the broker is frozen, and the longest time of one until its answer."""
 
 
 @scenario(
     8,
-    injects="broker emptied under a backlog of 5,000; killed for 15 s; away for 5 min",
+    injects="broker emptied under a backlog of 5,000; killed for 15 s; away for 5 min; frozen",
     shows="P5; 202s go on",
     full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
     short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
 )
 def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Findings:
-    """Empty the broker under a backlog, kill it briefly, and keep it away for minutes."""
+    """Empty the broker under a backlog, kill it, keep it away for minutes, and freeze it."""
     with run_installation(webhooks=False) as installation:
         worker = installation.worker()
         installation.start(installation.web(), installation.beat())
@@ -39,6 +43,7 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
             _outage(installation, f"away-{n}", rate, seconds, worker)
             for n, seconds in enumerate((killed, away))
         ]
+        slowest = _freeze(installation, worker)
         evidence = installation.collect_evidence()
         spans = [(emptied_at - timedelta(days=1), emptied_at), *outages]
         waited = [_longest(evidence, since, until) for since, until in spans]
@@ -51,6 +56,7 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
                 for name, seconds in zip(("emptied", "killed", "away"), waited, strict=True)
             ),
             at_most("requests that were not accepted", refused, 0),
+            at_most("slowest request with a frozen broker, in seconds", slowest, FROZEN_SECONDS),
         )
 
 
@@ -70,6 +76,19 @@ def _outage(
     # A worker without a broker connection ends, and its supervisor starts another.
     installation.wait_final(timeout=FINAL_SECONDS, restarted=[worker])
     return since, until
+
+
+def _freeze(installation: Installation, worker: Program) -> float:
+    """Freeze the broker, and send mails; return the seconds of the slowest request."""
+    os.kill(installation.broker.pid, signal.SIGSTOP)
+    waits = []
+    for number in range(FROZEN_POSTS):
+        began = time.monotonic()
+        installation.client.send(mail_body(number), key=f"frozen-{number}")
+        waits.append(time.monotonic() - began)
+    os.kill(installation.broker.pid, signal.SIGCONT)
+    installation.wait_final(timeout=FINAL_SECONDS, restarted=[worker])
+    return max(waits)
 
 
 def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | None:

@@ -1,7 +1,5 @@
 """Faults while messages are collected into digests."""
 
-import random
-import time
 from collections import Counter
 from typing import Any
 
@@ -33,12 +31,8 @@ def digests_under_kills(
             rate=rate,
             body=lambda number: digest_body(number, slug=SLUG, recipient=number % recipients),
         )
-        for _ in range(kills):
-            # The last windows end after the load.
-            time.sleep((count / rate + 90) / kills)
-            victim = random.Random().choice([one for one in programs if one.is_alive])
-            installation.kill(victim)
-            victim.start()
+        # The last windows end after the load.
+        installation.kill_at_random(programs, kills=kills, every=(count / rate + 90) / kills)
         load.finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         members = _members(installation)

@@ -1,7 +1,5 @@
 """Faults while recipients get more messages than a limit allows."""
 
-import random
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -46,11 +44,7 @@ def limits_under_kills(
         load = installation.start_load(
             count=count, rate=rate, body=lambda number: _body(number, recipients)
         )
-        for _ in range(kills):
-            time.sleep(count / rate / kills)
-            victim = random.Random().choice([one for one in programs if one.is_alive])
-            installation.kill(victim)
-            victim.start()
+        installation.kill_at_random(programs, kills=kills, every=count / rate / kills)
         load.finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         times = _times(evidence, recipient_of)

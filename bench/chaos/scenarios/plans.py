@@ -64,11 +64,7 @@ def plans_under_kills(*, count: int, rate: float, kills: int, workers: int, afte
         readers = Readers(installation.client, within=2.0 * after)
         installation.client.on_accepted = readers.on_accepted
         load = installation.start_load(count=count, rate=rate, body=_body(after))
-        for _ in range(kills):
-            time.sleep((count / rate + after) / kills)
-            victim = random.Random().choice([one for one in programs if one.is_alive])
-            installation.kill(victim)
-            victim.start()
+        installation.kill_at_random(programs, kills=kills, every=(count / rate + after) / kills)
         load.finish()
         readers.finish()
         evidence = installation.finish(timeout=900)
