@@ -9,6 +9,7 @@ import bson
 from bson import json_util
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
+from pymongo.collection import Collection
 from pymongo.database import Database
 
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
@@ -23,7 +24,8 @@ def dump(database: Database[dict[str, Any]], folder: Path) -> int:
     with database.client.start_session(snapshot=True) as session:
         for name in _collections(database):
             with (folder / f"{name}.bson").open("wb") as file:
-                found = database.get_collection(name, RAW).find({}, session=session)
+                raw: Collection[Any] = database.get_collection(name, RAW)
+                found = raw.find({}, session=session)
                 for document in found.batch_size(BATCH):
                     file.write(document.raw)
                     count += 1

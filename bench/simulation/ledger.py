@@ -273,8 +273,8 @@ class Ledger:
         members: dict[ObjectId, list[str]] = defaultdict(list)
         merged: dict[str, set[str]] = defaultdict(set)
         for document in self.notifications.find({}, {"content": 0, "data": 0, "error_history": 0}):
-            name = document.get("external_id")
-            found[name] += name is not None
+            name: str = document["external_id"]
+            found[name] += 1
             for delivery in document["delivery"]:
                 self.counts[delivery["status"]] += 1
                 self.counts[f"code {delivery.get('failure_code')}"] += 1

@@ -72,7 +72,7 @@ def test_readyz_is_not_ready_with_a_wrong_clock(db: None, monkeypatch: pytest.Mo
 
 
 def test_readyz_is_not_ready_without_store(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    nowhere = MongoClient("mongodb://127.0.0.1:1/x", serverSelectionTimeoutMS=100)
+    nowhere: MongoClient[Any] = MongoClient("mongodb://127.0.0.1:1/x", serverSelectionTimeoutMS=100)
     monkeypatch.setattr(health, "database", lambda: nowhere["x"])
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (503, "not ready")

@@ -11,6 +11,7 @@ from pymongo.errors import NetworkTimeout
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from privacy import unsubscribe
+from recipients import queries
 from recipients.models import SuppressionReason
 from recipients.queries import find_suppressed
 from tests.support.clients.unsubscribe import ADA, actions, heading, link
@@ -221,7 +222,7 @@ def test_store_failure_answers_503_with_a_retry_link(
         raise NetworkTimeout("unavailable")
 
     monkeypatch.setattr(unsubscribe, "suppress", unavailable)
-    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", unavailable)
+    monkeypatch.setattr(queries, "find_suppressed", unavailable)
     path = link()
     answer = getattr(http, method)(f"{path}{step}")
     if (method, step) == ("get", "/undo"):

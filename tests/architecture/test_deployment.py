@@ -340,11 +340,11 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
         address = f"127.0.0.1:{port}"
         _create_user(address)
         with (
-            MongoClient(address, directConnection=True) as stranger,
+            _client(address) as stranger,
             pytest.raises(OperationFailure, match="requires authentication"),
         ):
             stranger.admin.command("listDatabases")
-        with MongoClient(f"mongodb://notify:s3cret@{address}", directConnection=True) as known:
+        with _client(f"mongodb://notify:s3cret@{address}") as known:
             assert known.admin.command("listDatabases")["ok"]
         with redis.Redis(port=valkey_port, password="s3cret") as valkey_client:
             until(lambda: _answers(valkey_client))
@@ -355,9 +355,13 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
     assert key_file.stat().st_mode & 0o777 == 0o400
 
 
+def _client(address: str) -> MongoClient[Any]:
+    return MongoClient(address, directConnection=True)
+
+
 def _create_user(address: str) -> None:
     """Create the first user as the image does, for which MongoDB trusts local clients."""
-    with MongoClient(address, directConnection=True) as client:
+    with _client(address) as client:
         members = [{"_id": 0, "host": address}]
         client.admin.command("replSetInitiate", {"_id": "rs0", "members": members})
         until(lambda: client.admin.command("hello")["isWritablePrimary"])

@@ -17,7 +17,7 @@ from django.core.management import get_commands
 from django.urls import resolve
 from jsonschema import Draft202012Validator
 
-from api.inbox.stream import app as stream
+from api.inbox.views import STREAM_PATH
 from domain.states import Priority
 from monitoring import prometheus
 from notifyproject import healthcheck
@@ -261,7 +261,7 @@ def test_services_and_ingress_lead_to_the_ports_of_the_programs() -> None:
         for one in rule["http"]["paths"]
     }
     (exact,) = (path for path, target in paths.items() if target == ("Exact", "stream"))
-    assert exact == stream.STREAM_PATH
+    assert exact == STREAM_PATH
     assert paths["/"] == ("Prefix", "web")
 
 

@@ -309,7 +309,7 @@ def test_wrong_key_of_a_token_endpoint_is_an_error() -> None:
     assert (caught.value.status, caught.value.idempotency_key) == (401, None)
 
 
-GENERATED = (
+GENERATED: tuple[Any, ...] = (
     (issue_inbox_token, {"body": InboxTokenRequest(user_id="ada")}),
     (list_attempts, {"notification_id": "a" * 24}),
     (get_callback, {}),

@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib import admin
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
@@ -36,25 +37,27 @@ def one_of_each() -> None:
     store_one_of_each(now=utc_now())
 
 
-def url_of(model, page: str, *args: object) -> str:
+def url_of(model: type[Model], page: str, *args: object) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
 
 
 @EVERY_MODEL
-def test_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
+def test_list_opens_and_can_be_searched(
+    console: Client, one_of_each: None, model: type[Model]
+) -> None:
     url = url_of(model, "changelist")
     assert console.get(url).status_code == 200
     assert console.get(f"{url}?q=nothing-like-it").status_code == 200
 
 
 @EVERY_MODEL
-def test_add_page_opens_unless_the_model_is_read_only(console: Client, model) -> None:
+def test_add_page_opens_unless_the_model_is_read_only(console: Client, model: type[Model]) -> None:
     expected = 403 if model._meta.model_name in READ_ONLY else 200
     assert console.get(url_of(model, "add")).status_code == expected
 
 
 @EVERY_MODEL
-def test_document_has_a_page(console: Client, one_of_each: None, model) -> None:
+def test_document_has_a_page(console: Client, one_of_each: None, model: type[Model]) -> None:
     name = model._meta.model_name
     first = model.objects.first()
     if first is None:
@@ -68,7 +71,7 @@ def test_document_has_a_page(console: Client, one_of_each: None, model) -> None:
 
 
 @EVERY_MODEL
-def test_list_requires_a_permission(db: None, model) -> None:
+def test_list_requires_a_permission(db: None, model: type[Model]) -> None:
     nobody = signed_in(make_staff("nobody"))
     assert nobody.get(url_of(model, "changelist")).status_code == 403
 

@@ -16,10 +16,10 @@ from domain.time import utc_now
 from monitoring import failure_groups
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, encode_cursor
-from tests import conftest
 from tests.support.factories import console_data
 from tests.support.factories.console_data import CLIENTS, MANY
 from tests.support.mongo.explained_reads import Plan, plans, reads
+from tests.support.mongo.written_collections import written
 
 PAGE = 50
 COUNTED = 10_001
@@ -31,7 +31,7 @@ def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
     """Store many documents in all collections of the console; return a notification."""
     with django_db_blocker.unblock():
         middle = console_data.insert_console_data(now=utc_now())
-        conftest.written.names.clear()
+        written.names.clear()
         yield middle
         console_data.remove_console_data()
 

@@ -10,6 +10,7 @@ import pytest
 import redis
 from bson import ObjectId
 
+from delivery import limits as delivery_limits
 from delivery import pipeline, sweeper, worker
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
@@ -412,7 +413,7 @@ def test_refused_retry_keeps_the_use_of_a_message_that_may_have_arrived(
 def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> None:
     one = mail()
     claimed = leases.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
-    pipeline.limits.apply_limits(claimed, now=NOON)
+    delivery_limits.apply_limits(claimed, now=NOON)
     assert uses() == [NOON]
     later = NOON + LEASE + SECOND
     sweeper.recover_expired_leases(now=later)

@@ -1,6 +1,6 @@
 """Devices for a batch in one indexed read, the targets of one notification, and lists."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -257,7 +257,7 @@ def test_list_is_paginated_in_both_directions() -> None:
     assert (back.has_next, back.has_previous) == (True, False)
 
 
-def _cursor(document: queries.Document, *, backwards: bool = False) -> Cursor:
+def _cursor(document: Mapping[str, Any], *, backwards: bool = False) -> Cursor:
     return cursor_of_document(document, queries.NEWEST_FIRST, backwards=backwards)
 
 

@@ -21,8 +21,9 @@ from providers.contract import SendRequest
 from providers.fcm.provider import FCM
 from providers.sendgrid.provider import SendGrid
 from providers.whatsapp.provider import WhatsApp
+from sandbox.assembly import Sandbox
 from sandbox.config import Config, Timings
-from sandbox.server import Sandbox, run_in_thread
+from sandbox.server import run_in_thread
 from tests.support import live_requests
 from tests.support.clients.api import App
 from tests.support.providers.webhooks import Webhook

@@ -13,7 +13,7 @@ from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App, when
 from tests.support.providers.webhooks import Webhook
 from tests.support.waiting import until

@@ -19,7 +19,7 @@ from delivery import digests
 from notifications.management.commands import notify as command
 from notifyproject.db.collections import collection
 from notifyproject.stack import examples
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App
 from tests.support.waiting import until
 

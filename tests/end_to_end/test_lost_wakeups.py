@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import redis
+from bson import ObjectId
 from celery.worker import state as worker_state
 
 from delivery import pipeline, sweeper
@@ -16,7 +17,7 @@ from domain.time import utc_now
 from notifications.queueing import wakeups
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App, when
 from tests.support.factories import notifications as factories
 from tests.support.waiting import until
@@ -45,7 +46,7 @@ def test_sweep_replaces_a_lost_wakeup(
 
 def test_repeated_wakeup_sends_once(app: App, worker: None, received: Received) -> None:
     answer = app.notify()
-    notification_id = factories.ObjectId(answer.json()["id"])
+    notification_id = ObjectId(answer.json()["id"])
     for _ in range(10):
         wakeups.send_wakeup(
             [notification_id] * 3, channel=Channel.EMAIL, priority=Priority.HIGH, now=utc_now()

@@ -13,7 +13,7 @@ from domain.states import Category, Channel
 from notifications.queueing import backlog
 from notifications.store import acceptance
 from notifyproject.db.collections import collection
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser
 from tests.support.factories import notifications as factories

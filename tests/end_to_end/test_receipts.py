@@ -13,7 +13,7 @@ from domain.time import utc_now
 from notifications.store import leases
 from notifyproject.db.collections import collection
 from recipients import service_windows
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App
 from tests.support.factories import notifications as factories
 from tests.support.providers.webhooks import ADA, PHONE, Webhook

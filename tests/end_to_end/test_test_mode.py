@@ -24,7 +24,7 @@ from notifications.queueing import backlog
 from notifications.receipts import processor
 from notifyproject.db.collections import collection
 from providers.registry import providers_for
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App, new_app, when
 from tests.support.clients.inbox import InboxUser
 from tests.support.clients.live_data import PEOPLE, Untouched, seed

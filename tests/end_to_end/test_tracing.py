@@ -13,7 +13,7 @@ from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span, otel
 from notifyproject.platform.tracing.otel import OpenTelemetry
 from notifyproject.stack.servers import free_port
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App, request
 from tests.support.fakes.otel_collector import Collector, collecting
 from tests.support.subprocess import python

@@ -11,7 +11,7 @@ from notifications.catalog import types
 from notifyproject.db.collections import collection
 from providers.whatsapp.provider import WhatsApp
 from recipients.service_windows import open_windows
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import App, when
 from tests.support.waiting import until
 

@@ -13,9 +13,10 @@ import pytest
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from providers import registry
+from sandbox.assembly import Sandbox
 from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import Sandbox, run_in_thread
+from sandbox.server import run_in_thread
 from tests.support import live_requests
 from tests.support.providers import fcm_schema
 from tests.support.subprocess import environment

@@ -30,7 +30,7 @@ from notifyproject.db.collections import collection
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.api import new_app, request
 from tests.support.clients.sandbox import copies
 from tests.support.factories import broadcasts

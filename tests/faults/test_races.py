@@ -19,7 +19,7 @@ from domain.time import utc_now
 from notifications.actions import actions
 from notifications.actions.actions import InvalidStateError
 from notifications.store import leases
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.clients.sandbox import copies
 from tests.support.factories import notifications as factories
 from tests.support.threads import at_once

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import urllib3
+from bson import ObjectId
 
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
@@ -19,8 +20,8 @@ from notifications.bulk.repository import LEASES as BULK_LEASES
 from notifications.queueing import wakeups
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
+from sandbox.assembly import Sandbox
 from sandbox.log import read_records
-from sandbox.server import Sandbox
 from tests.faults.conftest import Start
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import failed, plan, stored
@@ -55,7 +56,7 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
     until(lambda: {str(one) for one in ids} == set(_acceptances(provider)))
     for reference, count in _acceptances(provider).items():
         if count > 1:
-            attempts = factories.attempts(factories.ObjectId(reference))
+            attempts = factories.attempts(ObjectId(reference))
             assert "unknown" in [attempt["status"] for attempt in attempts]
 
 

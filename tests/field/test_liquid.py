@@ -311,7 +311,7 @@ BLANK = ["null", "no", "empty_text", "spaces", "none_left", "no_keys", "missing"
 @each_case("name", [*BLANK, "yes", "zero", "text", "one"])
 def test_null_and_false_are_blank(name: str) -> None:
     """https://github.com/jg-rp/liquid/issues/3, https://github.com/Shopify/liquid/issues/642"""
-    data = {
+    data: dict[str, Any] = {
         "null": None,
         "no": False,
         "empty_text": "",

@@ -1,7 +1,8 @@
 """Mails as other parsers and strict servers see them."""
 
-import email
+import email.base64mime
 import email.policy
+import email.quoprimime
 import re
 from email.header import decode_header
 from email.message import EmailMessage

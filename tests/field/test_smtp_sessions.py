@@ -1,5 +1,6 @@
 """Sessions with mail servers as users of other software reported them."""
 
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def test_refused_certificate_is_told(
     serving.load_cert_chain(certificate)
     server = MailServer()
 
-    def encrypted(connection: socket_server.socket.socket) -> None:
+    def encrypted(connection: socket.socket) -> None:
         with serving.wrap_socket(connection, server_side=True) as secure:
             server(secure)
 

@@ -107,7 +107,7 @@ class Fuzzer:
         with suppress(Unsatisfiable):
             settings(QUIET, max_examples=most)(seed(number)(test))()
 
-    def _send(self, case: Case, is_known: bool, which: int) -> None:
+    def _send(self, case: Case[Any], is_known: bool, which: int) -> None:
         described = case.operation.definition.raw
         if is_known:
             for parameters in (case.path_parameters or {}, case.query or {}):
@@ -127,14 +127,14 @@ class Fuzzer:
                 fault = f"{name} {response.status_code} {type(failure).__name__}: {failure}"
                 self.found.faults.setdefault(fault, case.as_curl_command())
 
-    def _named(self, parameter: str, case: Case) -> str:
+    def _named(self, parameter: str, case: Case[Any]) -> str:
         """Return the ID of an existing object, or of a new one if the request may change it."""
         if case.method != "GET" and parameter in NAMED:
             return self.maker.another(parameter)
         return self.known[parameter]
 
 
-def _graft(case: Case, described: Mapping[str, Any], which: int) -> None:
+def _graft(case: Case[Any], described: Mapping[str, Any], which: int) -> None:
     """Replace the body by the example's body with one field of the random body."""
     if isinstance(case.body, dict) and case.body:
         content = described["requestBody"]["content"]["application/json"]
@@ -142,7 +142,7 @@ def _graft(case: Case, described: Mapping[str, Any], which: int) -> None:
         case.body = {**content["examples"]["request"]["value"], name: case.body[name]}
 
 
-def _a_proper_problem(_context: Any, response: Any, _case: Case) -> None:
+def _a_proper_problem(_context: Any, response: Any, _case: Case[Any]) -> None:
     """Fail for an error that is not a problem document."""
     if response.status_code >= 400:
         assert response.headers["content-type"] == [MEDIA_TYPE]

@@ -41,7 +41,7 @@ def listed(limit: int = 20, **fields: Any) -> list[ObjectId]:
     return [d["_id"] for d in page(limit, **fields).documents]
 
 
-def page(limit: int = 20, **fields: Any) -> Page:
+def page(limit: int = 20, **fields: Any) -> Page[Any]:
     where = {name: fields.pop(name) for name in ("cursor", "ordering") if name in fields}
     return queries.page(Filter(**({"client_id": CLIENT} | fields)), limit=limit, **where)
 

@@ -92,7 +92,7 @@ def assert_efficient(found: list[Plan]) -> None:
         assert plan.examined <= 2 * max(plan.returned, 1), plan
 
 
-def page(**fields: Any) -> tuple[Page, list[Plan]]:
+def page(**fields: Any) -> tuple[Page[Any], list[Plan]]:
     arguments = {name: fields.pop(name) for name in ("cursor", "ordering") if name in fields}
     filters = Filter(**{"client_id": CLIENT, **fields})
     return explain(lambda: queries.page(filters, limit=PAGE, **arguments))

@@ -18,7 +18,7 @@ from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind
 from notifications.catalog import retention
 from notifications.store import actions as store_actions
-from notifications.store import receipts, recovery, removal
+from notifications.store import collections, receipts, recovery, removal
 from notifications.store.documents import Document, content_of, recipient_of
 from notifyproject.db.collections import collection
 from privacy import content_removal
@@ -374,7 +374,7 @@ def test_run_interrupted_before_its_attempts_is_repeated(monkeypatch: pytest.Mon
             raise ConnectionError
         return real_attempts()
 
-    real_attempts = removal.attempts
+    real_attempts = collections.attempts
     monkeypatch.setattr(removal, "attempts", fail_once)
     with pytest.raises(ConnectionError):
         remove(at=NOON + 31 * DAY)

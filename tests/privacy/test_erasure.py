@@ -131,7 +131,7 @@ def test_erased_notification_is_readable() -> None:
 @pytest.fixture
 def many() -> None:
     """Store notifications of 20 users, one per second; each tenth has no user_id."""
-    model = factories.accepted()
+    model = dict(factories.accepted())
     del model["user_id"]
     documents = [
         model

@@ -7,8 +7,9 @@ import pytest
 from notifyproject.platform import event_loop
 from providers import http_client
 from providers.fcm import credentials
+from sandbox.assembly import Sandbox
 from sandbox.config import Config, Timings
-from sandbox.server import Sandbox, run_in_thread
+from sandbox.server import run_in_thread
 from tests.support.providers.fcm import Project
 
 

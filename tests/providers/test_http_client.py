@@ -449,7 +449,7 @@ def test_deadline_counts_from_the_call_if_the_loop_is_held_up_before_the_request
 
     async def ask_until_it_fails(name: str, timeout: float) -> Response:
         try:
-            return await asking(server.url, timeout=timeout)
+            return await asking(stopping.url, timeout=timeout)
         finally:
             ended.append(name)
 
@@ -458,7 +458,7 @@ def test_deadline_counts_from_the_call_if_the_loop_is_held_up_before_the_request
         # Ends 1.3 x SHORT after the call of the first, which ends after 1, or 1.7 if counted later.
         return await ask_until_it_fails("later", SHORT * 0.6)
 
-    with socket_server.serving(socket_server.stopping()) as server:
+    with socket_server.serving(socket_server.stopping()) as stopping:
         at_the_same_time(ask_until_it_fails("first", SHORT), ask_after_the_hold_up())
     assert ended == ["first", "later"]
 

@@ -5,6 +5,7 @@ import base64
 import email
 import email.policy
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -262,7 +263,7 @@ def test_stalled_downloads_of_many_mails_end_in_time(serve: Serve) -> None:
 
 def test_mail_without_a_slot_is_retried(serve: Serve) -> None:
     files = attached().message.attachments
-    places = providers_mail._attachment_slots(providers_mail.os.getpid())
+    places = providers_mail._attachment_slots(os.getpid())
     for _ in range(MAX_CONCURRENT_MAILS):
         places.acquire()
     with (
@@ -288,7 +289,7 @@ def test_failed_download_releases_its_slot(serve: Serve) -> None:
 
 def test_mail_without_files_needs_no_slot() -> None:
     for _ in range(MAX_CONCURRENT_MAILS):
-        providers_mail._attachment_slots(providers_mail.os.getpid()).acquire()
+        providers_mail._attachment_slots(os.getpid()).acquire()
     with fetch_attachments((), hosts=frozenset(), timeout=0) as files:
         assert files == ()
 

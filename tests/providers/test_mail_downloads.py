@@ -2,7 +2,7 @@
 
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Serve files for any host name."""
     return lambda handler: files_at(handler, file, monkeypatch)
 

@@ -207,7 +207,8 @@ def test_invalid_call_is_refused_with_the_reason(
     box: Box, call: str, body: Any, status: int, words: str
 ) -> None:
     box.send(mail())
-    answer = box.refused(*call.split(" "), body)
+    method, path = call.split(" ")
+    answer = box.refused(method, path, body)
     assert answer.status == status
     assert words in detail(answer)
 

@@ -17,8 +17,9 @@ from notifyproject.settings.base import configure
 from notifyproject.settings.environment import BASE_DIR, read
 from notifyproject.settings.variables import Environment
 from notifyproject.stack.servers import free_port
+from sandbox.assembly import Sandbox
 from sandbox.config import Config
-from sandbox.server import Sandbox, run_in_thread
+from sandbox.server import run_in_thread
 from tests.support.fakes.smtp_server import MailServer
 from tests.support.fakes.socket_server import serving, unreading
 from tests.support.waiting import LIMIT
@@ -54,9 +55,10 @@ def account_of(google_account_file: Path, url: str) -> str:
 
 def run(path: Path, environ: dict[str, str], *words: str) -> tuple[str | None, str]:
     """Run without questions. Return the problem and the output."""
-    terminal = wizard.Terminal(out=io.StringIO())
+    out = io.StringIO()
+    terminal = wizard.Terminal(out=out)
     arguments = ["--file", str(path), "--non-interactive", *words]
-    return wizard.main(arguments, environ=environ, terminal=terminal), terminal.out.getvalue()
+    return wizard.main(arguments, environ=environ, terminal=terminal), out.getvalue()
 
 
 def test_written_file_is_complete_and_accepted_by_production(
@@ -158,14 +160,15 @@ def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) 
         ]
     )
     keys = iter(["SG.revoked", "SG.sandbox"])
+    out = io.StringIO()
     terminal = wizard.Terminal(
-        ask=lambda _: next(answers), ask_secret=lambda _: next(keys), out=io.StringIO()
+        ask=lambda _: next(answers), ask_secret=lambda _: next(keys), out=out
     )
     path = tmp_path / ".env"
     environ = {"SENDGRID_URL": provider.url}
     assert wizard.main(["--file", str(path)], environ=environ, terminal=terminal) is None
     assert wizard.read_file(path)["SENDGRID_API_KEY"] == "SG.sandbox"
-    assert "SendGrid responded with 401" in terminal.out.getvalue()
+    assert "SendGrid responded with 401" in out.getvalue()
 
 
 def values_for(port: int, account: str) -> Environment:

@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
             worker.start(**_fake_clock(clock))
         for worker in workers:
             wait_until(
-                lambda worker=worker: worker.has_logged("clock_wrong"),
+                partial(worker.has_logged, "clock_wrong"),
                 timeout=START_SECONDS,
                 what=f"{worker.name} did not find its clock wrong",
             )

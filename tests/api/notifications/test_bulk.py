@@ -47,7 +47,7 @@ def test_thousand_items_are_accepted_in_one_call(app: App, broker: Any) -> None:
 
 
 def test_invalid_items_do_not_stop_the_others(app: App) -> None:
-    bad = [
+    bad: list[Any] = [
         5,
         None,
         [],

@@ -156,7 +156,7 @@ def test_cursor_is_for_one_order() -> None:
 
 def test_fields_are_parsed() -> None:
     assert parse().fields is None
-    assert parse("fields=id,status").fields == {"id", "status"}
+    assert parse("fields=id,status").fields == frozenset({"id", "status"})
 
 
 @pytest.mark.parametrize(

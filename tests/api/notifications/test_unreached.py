@@ -46,6 +46,11 @@ def device(**fields: Any) -> None:
     factories.device("token-a", **fields)
 
 
+def inactive_device() -> None:
+    device()
+    collection("devices").update_many({}, {"$set": {"is_active": False}})
+
+
 def nothing() -> None:
     return None
 
@@ -61,7 +66,7 @@ UNREACHED: dict[str, tuple[Callable[[], Any], dict[str, Any], str, Callable[[], 
         lambda: device(preferences=Preferences()),
     ),
     "push to an inactive device": (
-        lambda: (device(), collection("devices").update_many({}, {"$set": {"is_active": False}})),
+        inactive_device,
         PUSH,
         "push: no_address",
         device,

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Barrier, BrokenBarrierError
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 from django.test import Client
@@ -222,7 +222,7 @@ def test_samples_send_the_example_of_the_request(operations: list[Any]) -> None:
         assert f"fetch(`${{URL}}{address}`" in node
 
 
-def _is_request(node: ast.AST) -> Any:
+def _is_request(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "httpx.request"
 
 

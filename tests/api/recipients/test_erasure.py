@@ -1,6 +1,7 @@
 """Erasure of a recipient: addresses and content are removed, counts stay."""
 
 import itertools
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -157,7 +158,7 @@ def test_erasure_out_of_time_continues_when_repeated(
         notify(ada)
     notify(ada, user_id=..., recipient={"email": ADA["email"]})
     monkeypatch.setattr(erasure, "BATCH", 2)
-    erased = []
+    erased: list[Any] = []
     while not erased or not erased[-1].is_complete:
         assert len(erased) < 9
         ticks = itertools.count()

@@ -19,7 +19,7 @@ from tests.support.tables import each_case
 PATH = "/types/parcel_lost"
 W = {"locale": "pt", "name": "lost", "language": "pt_PT"}
 MINIMAL = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
-COMPLETE = {
+COMPLETE: dict[str, Any] = {
     "name": "Parcel lost",
     "description": "A parcel did not come.",
     "category": "alert",

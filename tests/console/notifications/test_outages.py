@@ -26,6 +26,7 @@ from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
 from notifications.catalog import limits
 from notifications.store import leases
 from notifyproject.db.collections import collection
+from providers.registry import providers_for
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
@@ -65,7 +66,7 @@ def pause(at: Any) -> None:
 
 
 def open_circuit(at: Any) -> None:
-    [fcm] = pipeline.providers_for(EMAIL)
+    [fcm] = providers_for(EMAIL)
     CircuitReporter().trip(fcm.account, now=at, retry_after=3_600, reason="Token expired.")
 
 

@@ -18,9 +18,10 @@ from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import MAX_WHATSAPP_BODY, OWN_TEXTS
 from providers import registry
 from providers.whatsapp import templates as whatsapp_api
+from sandbox.assembly import Sandbox
 from sandbox.config import Config
 from sandbox.providers.whatsapp.templates import APPROVED
-from sandbox.server import Sandbox, run_in_thread
+from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT

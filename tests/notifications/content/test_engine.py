@@ -12,6 +12,7 @@ from liquid.exceptions import FilterArgumentError
 from notifications.content import engine
 from notifications.content.engine import RenderCache, Template, TemplateError
 from notifications.content.filters import in_zone, pluralize
+from notifications.content.limits import Budget
 from tests.support.tables import each_case
 
 
@@ -75,9 +76,9 @@ class Counted(Template):
         super().__init__(source)
         self.count = 0
 
-    def render(self, variables: Mapping[str, Any]) -> str:
+    def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
         self.count += 1
-        return super().render(variables)
+        return super().render(variables, budget=budget)
 
 
 def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int]:

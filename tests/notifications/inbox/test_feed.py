@@ -17,7 +17,7 @@ from notifications.store import acceptance, inbox
 from notifications.store.documents import NewNotification
 from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Cursor
+from notifyproject.db.paging import Cursor, cursor_of_document
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.mongo.query_plans import Plan, emptied, plans
@@ -149,7 +149,7 @@ def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
         if not page.has_next:
             break
         last = page.scanned_to or page.documents[-1]
-        cursor = Cursor(tuple(last[name] for name, _ in feed.NEWEST_FIRST))
+        cursor = cursor_of_document(last, feed.NEWEST_FIRST)
     assert seen == expected
     back: list[ObjectId] = []
     cursor = Cursor((NOON - timedelta(days=1), ObjectId("0" * 24)), backwards=True)
@@ -159,8 +159,7 @@ def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
         if not page.has_previous:
             break
         first = page.scanned_to or page.documents[0]
-        values = tuple(first[name] for name, _ in feed.NEWEST_FIRST)
-        cursor = Cursor(values, backwards=True)
+        cursor = cursor_of_document(first, feed.NEWEST_FIRST, backwards=True)
     assert back == expected
 
 
@@ -256,7 +255,7 @@ def test_read_all_reaches_what_lies_behind_notifications_that_were_not_sent(
     collection("notifications").update_many(whole, change)
     sent = {"_id": {"$in": ids[sent_after : sent_after + 3]}}
     collection("notifications").update_many(sent, {"$set": {"delivery.$[].status": "delivered"}})
-    calls = []
+    calls: list[AllRead] = []
     while not calls or not calls[-1].is_complete:
         with plans("notifications") as found:
             calls.append(actions.mark_all_read(inbox=INBOX, now=LATER))

@@ -14,6 +14,7 @@ from notifications.queueing.fair_queue import BURST, MAX_PULLS, FairQueue, PullT
 from notifications.queueing.wakeups import WAKEUP_SIZE, Wakeup
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted
+from notifyproject.platform import broker as broker_client
 from notifyproject.platform import valkey
 from tests.support.broker_messages import Message, queued_messages
 from tests.support.factories.notifications import CLIENT, NOON, new
@@ -208,7 +209,7 @@ def test_one_scheduled_pull_covers_later_ones(broker: redis.Redis) -> None:
 
 
 def test_unpublished_pull_frees_token(broker: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_queue.broker, "publish", lambda *_, **__: False)
+    monkeypatch.setattr(broker_client, "publish", lambda *_, **__: False)
     assert not fair_queue.enqueue_pulls(QUEUE, now=NOON)
     monkeypatch.undo()
     assert fair_queue.enqueue_pulls(QUEUE, now=NOON)

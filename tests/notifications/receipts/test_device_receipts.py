@@ -317,7 +317,7 @@ def test_receipt_before_the_providers_answer_is_on_the_attempt(fcm: ScriptedProv
 
     def behave(request: SendRequest) -> Outcome:
         assert send_receipt(one, phone, at=NOON)
-        return taken(request)
+        return taken()
 
     fcm.behave = behave
     deliver(one)

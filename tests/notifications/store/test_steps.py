@@ -1,6 +1,6 @@
 """Later steps of a plan in the store."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_first_steps_of_a_batch_start_beside_later_ones() -> None:
 
 def test_stored_document_and_claim_agree_on_whether_a_recipient_was_reached() -> None:
     statuses = (S.SENT, S.UNKNOWN, S.FAILED, S.DELIVERED, S.READ)
-    marks = ({}, {"marked_read_at": NOON}, {"acted_at": NOON})
+    marks: tuple[dict[str, datetime], ...] = ({}, {"marked_read_at": NOON}, {"acted_at": NOON})
     for until, push, in_app, mark in product(Until, statuses, statuses, marks):
         notification_id = accepted(until)
         end(notification_id, PUSH, push)

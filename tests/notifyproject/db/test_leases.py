@@ -11,6 +11,7 @@ import pytest
 from bson import ObjectId
 
 from callbacks import outbox, worker
+from callbacks.endpoints import EndpointResponse
 from callbacks.events import Event, EventType
 from callbacks.retry import AttemptOutcome, Decision
 from delivery import pipeline
@@ -151,7 +152,7 @@ def _disable_endpoint(one: ObjectId, at: datetime) -> str:
 
 
 def _settle(held: Any, at: datetime) -> object:
-    response = worker.EndpointResponse(status=204, duration_ms=1, error=None, excerpt=None)
+    response = EndpointResponse(status=204, duration_ms=1, error=None, excerpt=None)
     return outbox.settle(held, response, Decision(AttemptOutcome.DELIVERED), at=at)
 
 

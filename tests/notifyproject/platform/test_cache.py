@@ -1,6 +1,7 @@
 """The shared configuration cache: loads, comparisons, and invalidation."""
 
 import threading
+import time
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from bson import ObjectId
 from pymongo import monitoring
 
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, find_few
 from notifyproject.platform import cache
 from notifyproject.platform.cache import SharedCache, TimedCache
 from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, fail_commands
@@ -220,7 +221,7 @@ def test_late_old_version_does_not_undo_a_newer_one(
     """A thread can read versions, and stall until another thread has read newer versions."""
     cached.get()
     stalled, go_on = threading.Event(), threading.Event()
-    real = cache.find_few
+    real = find_few
 
     def stalling(*args: Any, **options: Any) -> list[Any]:
         found = real(*args, **options)
@@ -263,7 +264,7 @@ class TestTimedCache:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         now = 100.0
-        monkeypatch.setattr(cache.time, "monotonic", lambda: now)
+        monkeypatch.setattr(time, "monotonic", lambda: now)
         timed, values = TimedCache[int](seconds=5), count()
         assert timed.get(lambda: next(values)) == 0
         now += 5

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Never, TypeGuard
 
 import pytest
 import structlog
@@ -166,7 +166,7 @@ def test_level_is_configurable() -> None:
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["shown"]
 
 
-def fail(error: Exception) -> None:
+def fail(error: Exception) -> Never:
     raise error
 
 

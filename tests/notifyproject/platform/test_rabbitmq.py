@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery.concurrency.thread import ApplyResult
 from django.core.exceptions import ImproperlyConfigured
 
 from notifyproject.platform import rabbitmq
@@ -71,7 +72,7 @@ def pool(settings: Any) -> Iterator[rabbitmq.PriorityPool]:
     one.on_stop()
 
 
-def apply(pool: rabbitmq.PriorityPool, routing_key: str, run: Any) -> rabbitmq.ApplyResult:
+def apply(pool: rabbitmq.PriorityPool, routing_key: str, run: Any) -> ApplyResult:
     request = {"delivery_info": {"routing_key": routing_key}}
     return pool.on_apply(lambda *_: run(), ("task", "id", request), callback=lambda _: None)
 

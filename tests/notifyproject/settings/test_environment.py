@@ -327,7 +327,7 @@ def test_service_queue_comes_first_and_then_by_priority() -> None:
 
 @pytest.mark.parametrize("path", documents.documents())
 def test_document_is_what_the_declarations_say(path: str) -> None:
-    text = (documents.BASE_DIR / path).read_text(encoding="utf-8")
+    text = (environment.BASE_DIR / path).read_text(encoding="utf-8")
     assert text == documents.documents()[path], "run make settings"
 
 

@@ -1,6 +1,7 @@
 """Machine prerequisites: complete, named in the README, and checked first."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ NOWHERE = Prerequisite(
 def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Let mongod require a library that doesn't exist."""
     monkeypatch.setattr(prerequisites, "MONGOD", (NOWHERE,))
-    monkeypatch.setattr(prerequisites.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.delenv("MONGODB_URI", raising=False)
     monkeypatch.setattr(sys, "argv", ["prerequisites.py", "up"])
     return monkeypatch

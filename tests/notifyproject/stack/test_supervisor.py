@@ -54,7 +54,8 @@ def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], Non
 
 
 def test_before_stop_runs_while_programs_live(pids: Path) -> None:
-    supervisor, alive = Supervisor(), []
+    supervisor = Supervisor()
+    alive: list[bool] = []
     supervisor.start(program(pids, then="time.sleep(60)"))
     supervisor.run(
         on_tick=until(lambda: bool(written(pids)), supervisor),

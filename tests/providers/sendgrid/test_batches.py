@@ -22,7 +22,7 @@ from notifyproject.platform import event_loop
 from providers.contract import Message, NotAttemptedError, SendResult
 from providers.sendgrid import provider
 from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.providers.sendgrid import LINK, Account, leaving, mails, people
 from tests.support.waiting import LIMIT, SHORT
 

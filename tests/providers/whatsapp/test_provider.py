@@ -429,7 +429,10 @@ def test_each_documented_error_of_a_message_has_a_rule() -> None:
         pywa.errors.SendMessageError,
     )
     codes = {
-        code for kind in kinds for one in kind.__subclasses__() for code in one.__error_codes__
+        code
+        for kind in kinds
+        for one in kind.__subclasses__()
+        for code in one.__error_codes__ or ()
     }
     # No message causes it.
     registration = set(pywa.errors.RegistrationOrDeregistrationFailed.__error_codes__)

@@ -15,8 +15,8 @@ import urllib3
 from bench.chaos import installation
 from providers.contract import Receipt
 from providers.sendgrid.provider import SendGrid
+from sandbox.assembly import Sandbox
 from sandbox.config import Timings
-from sandbox.server import Sandbox
 from tests.support.providers.sendgrid import account, sandbox_account
 from tests.support.waiting import LIMIT, SILENT_FOR, until
 

@@ -10,8 +10,8 @@ import urllib3
 
 from providers.contract import Message, SendRequest
 from providers.fcm.provider import FCM
+from sandbox.assembly import Sandbox
 from sandbox.credentials import SERVICE_ACCOUNT_EMAIL
-from sandbox.server import Sandbox
 from tests.support.factories.notifications import outbound
 
 THREAD = "a" * 24

@@ -108,7 +108,7 @@ def _problems(value: Any, schema: dict[str, Any], place: str) -> Iterator[str]:
             yield from _problems(one, schema["items"], f"{place}[{number}]")
     elif "enum" in schema and value not in schema["enum"]:
         yield f"{place}: {value!r} is none of {schema['enum']}"
-    elif schema.get("format") == "google-duration" and not _DURATION.fullmatch(value):
+    elif schema.get("format") == "google-duration" and not _DURATION.fullmatch(str(value)):
         yield f"{place}: {value!r} is no duration"
 
 

@@ -30,7 +30,7 @@ from notifyproject.platform.event_loop import run
 from providers.contract import Message, SendRequest, SendResult
 from providers.mail import AttachmentFile
 from providers.sendgrid.provider import SendGrid, SubstitutionTag
-from sandbox.server import Sandbox
+from sandbox.assembly import Sandbox
 from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.waiting import LIMIT, until
 
@@ -93,7 +93,7 @@ class Account:
 
     def until_reached(self, count: int) -> list[str]:
         """Wait until this many recipients were reached."""
-        return until(lambda: len(found := self.reached()) >= count and found)
+        return until(lambda: found if len(found := self.reached()) >= count else [])
 
     def script(self, address: str, outcome: str, *, times: int | None = None) -> None:
         self._control("PUT", f"/behaviours/{address}", {"outcome": outcome, "times": times})

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from domain.time import utc_now
 from sandbox import credentials
+from sandbox.assembly import Sandbox
 from sandbox.providers.sendgrid import events as sendgrid
 from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp.errors import Fault
-from sandbox.server import Sandbox
 
 ADA, PHONE = "ada@example.com", "+447700900999"
 

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 import httpx
-import pywa
 import urllib3
-from pywa.types.templates import BodyText, TemplateLanguage
+from pywa.client import WhatsApp as PywaClient
+from pywa.types.templates import BodyText, TemplateLanguage, URLButton
 
 from domain.errors import ProviderError
 from domain.time import utc_now
@@ -20,8 +20,8 @@ from notifyproject.settings.variables import Environment
 from providers.contract import Message, Receipt, SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.whatsapp.provider import Body, WhatsApp
 from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
+from sandbox.assembly import Sandbox
 from sandbox.providers.whatsapp.outcomes import magic_suffix
-from sandbox.server import Sandbox
 from tests.support.clients.sandbox import Post, Receiver
 from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
@@ -116,9 +116,11 @@ HELLO = WhatsAppTemplateMessage(name="hello_world", language="en_US")
 class Checked(WhatsApp):
     """Our provider, with a check that pywa builds the same message."""
 
-    def _post(self, body: Body, *, timeout: float) -> SendResult:
+    async def _request_message(
+        self, body: Body, request: SendRequest, *, timeout: float
+    ) -> SendResult:
         assert by_pywa(body) == body
-        return super()._post(body, timeout=timeout)
+        return await super()._request_message(body, request, timeout=timeout)
 
 
 def number(**fields: Any) -> WhatsApp:
@@ -196,32 +198,39 @@ def by_pywa(body: Body) -> Mapping[str, Any]:
     elif body["type"] == "image":
         client.send_image(**common, image=content["link"], caption=content.get("caption"))
     else:
-        values = [v["text"] for c in content.get("components", ()) for v in c["parameters"]]
         client.send_template(
             **common,
             name=content["name"],
             language=TemplateLanguage(content["language"]["code"]),
-            params=[BodyText.params(*values)] if values else None,
+            params=[_params(component) for component in content.get("components", ())] or None,
         )
     built = _SENT.pop()
     for component in built.get("template", {}).get("components", ()):
-        # Meta's own examples write it small; its API takes both.
-        component["type"] = component["type"].lower()
+        # Meta's own examples write them small, and the index as text; its API takes both.
+        for name in {"type", "sub_type", "index"} & component.keys():
+            component[name] = str(component[name]).lower()
     return built
+
+
+def _params(component: Body) -> Any:
+    values = [value["text"] for value in component["parameters"]]
+    if component["type"] == "body":
+        return BodyText.params(*values)
+    return URLButton.params(url_variable=values[0], index=int(component["index"]))
 
 
 _SENT: list[dict[str, Any]] = []
 
 
 @cache
-def _pywa() -> pywa.WhatsApp:
+def _pywa() -> PywaClient:
     def take(request: httpx.Request) -> httpx.Response:
         _SENT.append(json.loads(request.content))
         contacts, messages = [{"input": PHONE, "wa_id": PHONE[1:]}], [{"id": "wamid.1"}]
         return httpx.Response(200, json={"contacts": contacts, "messages": messages})
 
     session = httpx.Client(transport=httpx.MockTransport(take))
-    return pywa.WhatsApp(phone_id=PHONE_NUMBER_ID, token="EAAsecret", session=session)
+    return PywaClient(phone_id=PHONE_NUMBER_ID, token="EAAsecret", session=session)
 
 
 SECRET = "app-secret"

@@ -19,7 +19,6 @@ from api.inbox.stream.subscriptions import CLIENT_NAME, MAX_PER_INBOX
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
 from domain.time import utc_now
-from notifications import queries
 from notifications.inbox import actions
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.store import acceptance
@@ -328,7 +327,7 @@ def test_failed_wakeup_does_not_fail_the_request(app: App, settings: Any) -> Non
     try:
         answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
         assert answer.status_code == 202
-        one = queries.ObjectId(answer.json()["id"])
+        one = ObjectId(answer.json()["id"])
         assert actions.mark_read(inbox=own(app), notification_id=one, now=utc_now())["is_read"]
     finally:
         settings.REDIS_URL = django_settings.REDIS_URL

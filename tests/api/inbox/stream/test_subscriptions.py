@@ -12,7 +12,8 @@ from api.inbox.stream import subscriptions
 from api.inbox.stream.subscriptions import CLIENT_NAME, ConnectionLimiter
 from tests.support.clients.api import App
 from tests.support.clients.inbox import token
-from tests.support.clients.sse import BY_WAKEUP, process, until
+from tests.support.clients.sse import BY_WAKEUP, process
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
