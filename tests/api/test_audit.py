@@ -103,7 +103,7 @@ def test_unchanged_registration_is_not_in_the_audit_log(app: App) -> None:
         app.put("/recipients/ada", {"email": "ada@example.com"})
         app.put("/devices", device)
         app.put("/topics/news/members/ada", {})
-    assert [one.get_change_message() for one in entries(app)] == [
+    assert [entry.get_change_message() for entry in entries(app)] == [
         "By client app: Created.",
         "By client app: Created.",
         "By client app: Joined the topic news.",
@@ -115,6 +115,6 @@ def test_entry_names_the_changed_fields_but_no_value(app: App) -> None:
     app.put("/recipients/ada", {"email": "else@example.com", "timezone": "Europe/Lisbon"})
     app.put("/devices", {"user_id": "ada", "device_token": "adas-phone", "platform": "ios"})
     app.put("/devices", {"user_id": "bob", "device_token": "adas-phone", "platform": "ios"})
-    messages = [one.get_change_message() for one in entries(app)]
+    messages = [entry.get_change_message() for entry in entries(app)]
     assert messages[1] == "By client app: Changed: email, name, timezone."
     assert messages[3] == "By client app: Changed: user_id."

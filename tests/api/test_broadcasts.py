@@ -109,9 +109,9 @@ class TestCreate:
         assert datetime.fromisoformat(shown["event_at"]) == datetime.fromisoformat(event_at)
         assert (shown["status"], shown["scheduled_at"]) == ("running", None)
         run_all(answer)
-        (one,) = app.get("/notifications", entity_id="video-7").json()["results"]
+        (notification,) = app.get("/notifications", entity_id="video-7").json()["results"]
         sent_at = datetime.fromisoformat(event_at) - timedelta(days=1)
-        assert datetime.fromisoformat(one["scheduled_at"]) == sent_at.replace(
+        assert datetime.fromisoformat(notification["scheduled_at"]) == sent_at.replace(
             microsecond=sent_at.microsecond // 1000 * 1000
         )
 
@@ -225,11 +225,11 @@ class TestRead:
         assert body["rejected"] == []
         assert body["finished_at"]
         listed = app.get("/notifications").json()["results"]
-        assert {one["broadcast_id"] for one in listed} == {body["id"]}
+        assert {broadcast["broadcast_id"] for broadcast in listed} == {body["id"]}
 
     def test_list_is_newest_first_and_paginated(self, app: App) -> None:
         made = [create(app).json()["id"] for _ in range(3)]
-        found = [[one["id"] for one in page] for page in pages(app.get, PATH, limit=2)]
+        found = [[broadcast["id"] for broadcast in page] for page in pages(app.get, PATH, limit=2)]
         assert found == [made[:0:-1], made[:1]]
 
 
@@ -358,10 +358,12 @@ def test_invalid_idempotency_key_is_refused(app: App) -> None:
     assert create(app, key="with blank").json()["code"] == "invalid_idempotency_key"
 
 
-@pytest.mark.parametrize("one", ["x", "a" * 24, "A" * 25, "%00", "$ne"])
-def test_invalid_id_is_not_found_for_every_action(app: App, one: str) -> None:
-    answers = [app.get(f"/broadcasts/{one}")]
-    answers += [app.post(f"/broadcasts/{one}/{what}") for what in ("pause", "resume", "cancel")]
+@pytest.mark.parametrize("broadcast_id", ["x", "a" * 24, "A" * 25, "%00", "$ne"])
+def test_invalid_id_is_not_found_for_every_action(app: App, broadcast_id: str) -> None:
+    answers = [app.get(f"/broadcasts/{broadcast_id}")]
+    answers += [
+        app.post(f"/broadcasts/{broadcast_id}/{what}") for what in ("pause", "resume", "cancel")
+    ]
     assert [answer.status_code for answer in answers] == [404] * 4
 
 

@@ -46,7 +46,10 @@ def comments(app: App, count: int = 2) -> list[str]:
     ids = [answer.json()["id"] for answer in sent]
     now = utc_now()
     pipeline.dispatch(
-        SendingRuntime(), [ObjectId(one) for one in ids], channel=Channel.EMAIL, clock=lambda: now
+        SendingRuntime(),
+        [ObjectId(notification_id) for notification_id in ids],
+        channel=Channel.EMAIL,
+        clock=lambda: now,
     )
     return ids
 
@@ -68,9 +71,9 @@ def test_digest_is_listed_and_shown_with_its_waiting_messages(app: App) -> None:
 
 
 def test_message_in_a_digest_shows_when_the_window_ends(app: App) -> None:
-    [one] = comments(app, 1)
+    [notification_id] = comments(app, 1)
     [digest] = app.get("/digests").json()["results"]
-    [delivery] = app.get(f"/notifications/{one}").json()["delivery"]
+    [delivery] = app.get(f"/notifications/{notification_id}").json()["delivery"]
     assert delivery["wait_reason"] == "digest"
     assert delivery["next_attempt_at"] == digest["closes_at"]
 
@@ -84,7 +87,7 @@ def test_invalid_filters_are_refused(app: App) -> None:
 def test_list_is_paged_newest_first(app: App) -> None:
     ids = [str(opened(client_id=app.id)["_id"]) for _ in range(3)]
     opened(client_id=new_app("other").id)
-    found = [one["id"] for page in pages(app.get, "/digests", limit=2) for one in page]
+    found = [digest["id"] for page in pages(app.get, "/digests", limit=2) for digest in page]
     assert found == ids[::-1]
 
 
@@ -100,12 +103,12 @@ def test_closed_digest_has_a_carrier_whose_status_its_messages_show(app: App) ->
     assert (shown["status"], shown["outcome"], shown["count"]) == ("closed", "sent", 2)
     carrier = app.get(f"/notifications/{shown['carrier_id']}").json()
     assert (carrier["digest_id"], carrier["content"]["subject"]) == (listed["id"], "2 comments")
-    one = app.get(f"/notifications/{ids[0]}").json()
-    assert (one["status"], one["digest_id"]) == ("merged", None)
-    [merged] = one["delivery"]
+    found = app.get(f"/notifications/{ids[0]}").json()
+    assert (found["status"], found["digest_id"]) == ("merged", None)
+    [merged] = found["delivery"]
     assert merged["carried_by"] == carrier["id"]
     assert merged["carrier_status"] == carrier["status"]
-    in_list = {one["id"]: one for one in app.get("/notifications").json()["results"]}
+    in_list = {result["id"]: result for result in app.get("/notifications").json()["results"]}
     assert in_list[ids[0]]["delivery"][0]["carrier_status"] is None
     assert audited(listed["id"]) == ["By client app: Closed."]
 
@@ -115,7 +118,9 @@ def test_cancelled_digest_cancels_its_messages(app: App) -> None:
     [listed] = app.get("/digests").json()["results"]
     assert app.post(f"/digests/{listed['id']}/cancel").json()["is_cancelled"] is True
     close_all()
-    assert [app.get(f"/notifications/{one}").json()["status"] for one in ids] == ["cancelled"] * 2
+    assert [
+        app.get(f"/notifications/{notification_id}").json()["status"] for notification_id in ids
+    ] == ["cancelled"] * 2
     assert audited(listed["id"]) == ["By client app: Cancelled."]
 
 

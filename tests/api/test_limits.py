@@ -97,9 +97,9 @@ def test_use_of_a_recipient_is_shown(app: App, fcm: ScriptedProvider) -> None:
     now = utc_now()
     ids = []
     for _ in range(2):
-        one = factories.new(user_id="ada")
-        acceptance.accept([one], now=now)
-        ids.append(one.id)
+        notification = factories.new(user_id="ada")
+        acceptance.accept([notification], now=now)
+        ids.append(notification.id)
     pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)
     assert len(fcm.seen) == 1
     [shown] = app.get("/recipients/ada/limits").json()["results"]
@@ -127,8 +127,8 @@ def test_request_that_ignores_limits_needs_the_scope(app: App) -> None:
     assert refused.status_code == 403
     assert "limits:ignore" in refused.json()["detail"]
     assert other.notify().status_code == 202
-    one = app.notify(ignore_limits=True).json()["id"]
-    assert factories.read(ObjectId(one))["ignores_limits"] is True
+    notification_id = app.notify(ignore_limits=True).json()["id"]
+    assert factories.read(ObjectId(notification_id))["ignores_limits"] is True
 
 
 def test_bulk_request_that_ignores_limits_is_refused_by_item() -> None:

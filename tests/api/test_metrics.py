@@ -126,8 +126,8 @@ def test_types_over_the_limit_are_grouped_as_other(monkeypatch: pytest.MonkeyPat
         factories.accepted(created_at=now, type=kind)
     rollup.run(now=now + timedelta(seconds=1))
     labels = [dict(own) for name, own in samples() if name == "notify_deliveries_last_hour"]
-    assert len({one["type"] for one in labels}) == 2
-    assert "other" in {one["type"] for one in labels}
+    assert len({label["type"] for label in labels}) == 2
+    assert "other" in {label["type"] for label in labels}
 
 
 def test_metrics_are_cached() -> None:

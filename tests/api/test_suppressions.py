@@ -23,7 +23,7 @@ def suppress(address: str = ADA, *, reason: R = R.HARD_BOUNCE, **fields: Any) ->
 
 
 def reasons_of(app: App, path: str = ONE) -> list[str]:
-    return [one["reason"] for one in app.get(path).json()["results"]]
+    return [result["reason"] for result in app.get(path).json()["results"]]
 
 
 def test_address_is_suppressed_and_shown(app: App) -> None:
@@ -148,7 +148,7 @@ def many(app: App) -> App:
 
 
 def addresses(answer: Answer) -> list[str]:
-    return [one["address"] for one in answer.json()["results"]]
+    return [result["address"] for result in answer.json()["results"]]
 
 
 def test_list_is_paginated_in_both_directions(many: App) -> None:

@@ -17,7 +17,7 @@ def leave(app: App, user_id: str) -> Answer:
 
 
 def members(answer: Answer) -> list[str]:
-    return [one["user_id"] for one in answer.json()["results"]]
+    return [result["user_id"] for result in answer.json()["results"]]
 
 
 def test_member_joins_once_and_leaves(app: App) -> None:
@@ -40,7 +40,7 @@ def test_members_are_paginated_by_user_id(app: App) -> None:
         join(app, user_id)
     join(app, "zoe", "new")
     join(app, "zoe", "news2")
-    found = [[one["user_id"] for one in page] for page in pages(app.get, NEWS, limit=2)]
+    found = [[member["user_id"] for member in page] for page in pages(app.get, NEWS, limit=2)]
     assert found == [["ada", "bob"], ["cyd", "dan"], ["eve"]]
 
 

@@ -217,9 +217,9 @@ def test_failure_after_sent_fails_the_delivery(order: tuple[str, ...]) -> None:
     document = sent()
     for kind in (*order, *order):
         call_whatsapp(about(document, kind))
-    one = delivery(document)
-    assert (one["status"], one["failure_code"]) == ("failed", "reported_failed")
-    assert one["failure_reason"].startswith("Undeliverable: no WhatsApp on this number")
+    stored = delivery(document)
+    assert (stored["status"], stored["failure_code"]) == ("failed", "reported_failed")
+    assert stored["failure_reason"].startswith("Undeliverable: no WhatsApp on this number")
     assert len(factories.read(document["_id"])["error_history"]) == 1
 
 

@@ -30,7 +30,7 @@ def test_company_has_two_of_what_serves_and_three_of_what_votes() -> None:
 def test_addresses_differ_and_are_reserved_for_tests() -> None:
     addresses = [ipaddress.ip_address(host.address) for host in plan.HOSTS]
     assert len(set(addresses)) == len(plan.HOSTS)
-    assert all(one in ipaddress.ip_network("198.18.0.0/15") for one in addresses)
+    assert all(address in ipaddress.ip_network("198.18.0.0/15") for address in addresses)
 
 
 def test_secondaries_replicate_from_the_primary_alone() -> None:

@@ -12,8 +12,8 @@ _axe = Axe()
 def violations(page: Page) -> list[str]:
     found = _axe.run(page, options=OPTIONS).response["violations"]
     return [
-        f"{one['id']}: {node['target']} {node['failureSummary']}"
-        for one in found
-        if one["impact"] in REPORTED
-        for node in one["nodes"]
+        f"{item['id']}: {node['target']} {node['failureSummary']}"
+        for item in found
+        if item["impact"] in REPORTED
+        for node in item["nodes"]
     ]

@@ -141,7 +141,7 @@ def test_person_whom_the_provider_refuses_is_refused(
 
 def test_callback_is_used_once(screen: Screen, provider: RealProvider) -> None:
     seen: list[str] = []
-    screen.page.on("request", lambda one: seen.append(one.url))
+    screen.page.on("request", lambda item: seen.append(item.url))
     sign_in(screen)
     screen.page.wait_for_url(f"{screen.url}{LIST}")
     (callback,) = [url for url in seen if "/oidc/callback/" in url]

@@ -75,8 +75,8 @@ class Screen:
     def shows(self, *locators: Locator) -> None:
         """Check that these elements are visible in every size."""
         for _ in self.sizes():
-            for one in locators:
-                expect(one).to_be_visible()
+            for item in locators:
+                expect(item).to_be_visible()
 
     def reach(self, control: Locator) -> Locator:
         """Check that a control can be clicked in every size; return the control."""

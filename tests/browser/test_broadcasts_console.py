@@ -25,19 +25,19 @@ def half_processed(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     now = utc_now()
     muted = recipients(2, preferences={"marketing": {"muted": True}})
     names = [*muted, *recipients(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]
-    one = begun(AudienceRequest(user_ids=names), at=now)
-    run_page(one, at=now)
-    first = collection("notifications").find_one({"broadcast_id": one})
+    broadcast_id = begun(AudienceRequest(user_ids=names), at=now)
+    run_page(broadcast_id, at=now)
+    first = collection("notifications").find_one({"broadcast_id": broadcast_id})
     assert first is not None
     started = factories.start(factories.claim(first["_id"], at=now), at=now)
     leases.settle([factories.settlement(started, DeliveryStatus.SENT, at=now)], now=now)
-    return one
+    return broadcast_id
 
 
 def test_broadcast_is_paused_resumed_and_cancelled(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, page = half_processed(monkeypatch), screen.page
+    first, page = half_processed(monkeypatch), screen.page
     screen.sign_in()
     screen.open("/admin/")
     screen.choose("Broadcasts")
@@ -53,17 +53,17 @@ def test_broadcast_is_paused_resumed_and_cancelled(
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Pause")).click()
     screen.shows(page.get_by_text("Existing notifications are still sent."))
-    assert read(one)["status"] == "paused"
+    assert read(first)["status"] == "paused"
     page.get_by_role("button", name="Resume").focus()
     page.keyboard.press("Enter")
     screen.shows(page.get_by_text("Resumed", exact=True))
-    assert read(one)["status"] == "running"
+    assert read(first)["status"] == "running"
     screen.reach(page.get_by_role("button", name="Cancel")).click()
     screen.shows(page.get_by_text("Sends in progress complete."))
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Cancel notifications")).click()
     screen.shows(page.get_by_text("Cancelling pending notifications").first)
-    run_to_completion(one, at=utc_now())
+    run_to_completion(first, at=utc_now())
     page.reload()
     screen.shows(page.get_by_role("heading", name="3 of 4 cancelled"))
     expect(page.locator("table.figures").first).to_contain_text("Sent")

@@ -181,7 +181,7 @@ def test_command_palette_reports_a_failed_search(screen: Screen) -> None:
     page.keyboard.type("7")
     expect(page.locator("#command-results")).to_contain_text("No results for ada7")
     # The browser reports the refused request.
-    assert all("503" in one for one in screen.problems)
+    assert all("503" in problem for problem in screen.problems)
     screen.problems.clear()
 
 

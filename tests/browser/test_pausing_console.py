@@ -31,26 +31,26 @@ def dispatch(notification_id: Any, *, at: datetime) -> None:
 
 def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProvider) -> None:
     page, now = screen.page, utc_now()
-    one = factories.accepted(created_at=now)["_id"]
+    notification_id = factories.accepted(created_at=now)["_id"]
     screen.sign_in()
     screen.open("/admin/")
     screen.choose("Providers")
     screen.reach(page.get_by_label("Reason for the pause")).fill("They are moving house")
     screen.reach(page.get_by_role("button", name="Pause SendGrid")).click()
     screen.shows(page.get_by_text("by maria: They are moving house"))
-    dispatch(one, at=now)
+    dispatch(notification_id, at=now)
     assert sendgrid.seen == []
     screen.choose("Scheduled and held")
     row = page.locator("#result_list tbody", has_text="ada")
     expect(row).to_contain_text("Held: SendGrid paused by maria (They are moving house)")
     row.locator("a").first.click()
     screen.shows(page.get_by_text("No attempt is used"), page.get_by_text("No attempts"))
-    assert factories.attempts(one) == []
+    assert factories.attempts(notification_id) == []
     screen.choose("Providers")
     screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
     screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
-    dispatch(one, at=now + provider_pauses.PAUSE_CHECK_INTERVAL)
-    screen.open(f"/admin/notifications/notification/{one}/change/")
+    dispatch(notification_id, at=now + provider_pauses.PAUSE_CHECK_INTERVAL)
+    screen.open(f"/admin/notifications/notification/{notification_id}/change/")
     screen.shows(page.get_by_text("1 of 4"))
     expect(page.locator(".headline h2")).to_contain_text("Email sent by SendGrid")
     assert len(sendgrid.seen) == 1

@@ -33,7 +33,7 @@ def recorded(count: int = 1) -> list[str]:
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
     outbox.store_messages(events, now=NOON)
-    return [one.id for one in events]
+    return [event.id for event in events]
 
 
 def claim(*, limit: int = 100, at: Any = NOON) -> list[ClaimedMessage]:
@@ -94,7 +94,9 @@ def test_last_ten_attempts_are_kept() -> None:
         at = NOON + number * LEASE
         (held,) = claim(at=at)
         settle(held, Decision(AttemptOutcome.RETRY, at=at), at=at, duration_ms=number)
-    assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
+    assert [document["duration_ms"] for document in stored(message_id)["history"]] == list(
+        range(2, 12)
+    )
 
 
 @pytest.mark.parametrize("outcome", [AttemptOutcome.GIVE_UP, AttemptOutcome.GONE])
@@ -108,7 +110,7 @@ def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     assert (document["status"], document["tries"], document["replayed_at"]) == (
         *("pending", 0, NOON + DAY),
     )
-    assert [one.id for one in claim(at=NOON + DAY)] == [message_id]
+    assert [message.id for message in claim(at=NOON + DAY)] == [message_id]
 
 
 def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:

@@ -37,8 +37,8 @@ def _this_machine(settings: Any) -> None:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as one:
-        yield one
+    with receiving() as server:
+        yield server
 
 
 @pytest.fixture
@@ -51,8 +51,14 @@ def due_message(receiver: Receiver) -> None:
 def record(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
     ids = [f"evt_{client_id}_{now.timestamp():.0f}_{number:03}" for number in range(count)]
     events = [
-        Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})
-        for one in ids
+        Event(
+            id=notification_id,
+            client_id=client_id,
+            type=EventType.DELIVERY_SENT,
+            at=now,
+            data={"n": notification_id},
+        )
+        for notification_id in ids
     ]
     outbox.store_messages(events, now=now)
     return ids

@@ -19,9 +19,11 @@ def test_each_method_gets_the_view_that_it_promises(app: App, live_server: Any) 
             channels=["push"],
             data=request()["data"],
         )
-        assert [(one.channel, one.code) for one in sent.warnings] == [("push", "no_address")]
+        assert [(warning.channel, warning.code) for warning in sent.warnings] == [
+            ("push", "no_address")
+        ]
         many = notifier.send_many([request(), request(type="nosuch"), request(external_id="o-2")])
-        assert [bool(one.error) for one in many.results] == [False, True, False]
+        assert [bool(result.error) for result in many.results] == [False, True, False]
         assert (many.accepted, many.rejected) == (2, 1)
         started = notifier.broadcast(
             "marketing", {"user_ids": ["ada"]}, content={"subject": "Spring", "body": "It is."}

@@ -77,7 +77,7 @@ def test_selected_incidents_are_acknowledged_and_audited(console: Client) -> Non
     action: dict[str, Any] = {"action": "acknowledge_selected", "_selected_action": ids}
     for _ in range(2):
         console.post(INCIDENTS, action)
-    assert {one.acknowledged_by for one in Incident.objects.all()} == {"maria"}
+    assert {item.acknowledged_by for item in Incident.objects.all()} == {"maria"}
     assert [e.get_change_message() for e in LogEntry.objects.all()] == ["Acknowledged."] * 2
 
 
@@ -98,7 +98,7 @@ def test_incident_has_a_page_with_its_cause_and_notes(console: Client) -> None:
     resolved = opened("sendgrid:1")
     collection("incidents").update_one({"_id": resolved}, {"$set": {"is_open": False}})
     above = console.get(INCIDENTS).context["cl"].open_incidents
-    assert [one["_id"] for one in above] == [key], "it stands below a resolved one"
+    assert [item["_id"] for item in above] == [key], "it stands below a resolved one"
     page = f"/admin/analytics/incident/{key}/change/"
     text = console.get(page).content.decode()
     assert "What it caused" in text
@@ -108,7 +108,7 @@ def test_incident_has_a_page_with_its_cause_and_notes(console: Client) -> None:
     text = console.get(page).content.decode()
     assert "&lt;b&gt;Called SendGrid&lt;/b&gt;" in text
     [stored] = collection("incidents").find({"_id": key})
-    assert [(one["by"], len(one["text"])) for one in stored["notes"]] == [("maria", 500)]
+    assert [(note["by"], len(note["text"])) for note in stored["notes"]] == [("maria", 500)]
     answer = console.post(f"/admin/analytics/incident/{key}/acknowledge/", {"next": page})
     assert answer["Location"] == page
     assert "Acknowledged by maria" in console.get(page).content.decode()

@@ -95,7 +95,7 @@ def test_message_that_waits_links_its_digest(console: Client, joined: list[Objec
     assert f"{the_digest()['closes_at']:%Y-%m-%dT%H:%M}" in message
     assert f'href="{LIST}{digest_id}/change/"' in message
     shown = page(console, f"{LIST}{digest_id}/change/")
-    for text in ("2 messages waiting", *(str(one) for one in joined), "Send now"):
+    for text in ("2 messages waiting", *(str(member_id) for member_id in joined), "Send now"):
         assert text in shown
     person = page(console, "/admin/recipients/recipient/ada/change/")
     assert "Open digests" in person
@@ -115,7 +115,7 @@ def test_digest_is_sent_now(console: Client, joined: list[ObjectId]) -> None:
     for text in ("sent in a digest", f"{MESSAGES}{carrier_id}/change/", "It was part of a digest"):
         assert text in message
     carrier = page(console, f"{MESSAGES}{carrier_id}/change/")
-    for text in (f"{LIST}{digest_id}/change/", *(str(one) for one in joined)):
+    for text in (f"{LIST}{digest_id}/change/", *(str(member_id) for member_id in joined)):
         assert text in carrier
     again = console.post(f"{LIST}{digest_id}/close/", {"confirmed": "yes"}, follow=True)
     assert "isn&#x27;t open any more" in again.content.decode()
@@ -127,7 +127,7 @@ def test_digest_is_cancelled(console: Client, joined: list[ObjectId]) -> None:
     act(console, digest_id, "cancel")
     close_all()
     assert "2 messages cancelled" in page(console, f"{LIST}{digest_id}/change/")
-    assert [factories.read(one)["status"] for one in joined] == ["cancelled"] * 2
+    assert [factories.read(member_id)["status"] for member_id in joined] == ["cancelled"] * 2
     assert audited(digest_id) == ["Cancelled."]
 
 

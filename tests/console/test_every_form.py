@@ -59,7 +59,7 @@ def store_limits() -> None:
     for number, overflow in enumerate(Overflow):
         request = LimitRequest(
             types=["payment_confirmed", "mfa_code"] if number else [],
-            categories=[one.value for one in reversed(Category)] if number != 1 else [],
+            categories=[item.value for item in reversed(Category)] if number != 1 else [],
             channels=["whatsapp", "email"][: number + 1],
             max=number * 7 + 1,
             period_seconds=(60, 5_400, 604_799)[number],
@@ -213,7 +213,8 @@ def clean_up() -> Iterator[None]:
     # The tests' database keeps the schedule, to which these tests add.
     tables = [model._meta.db_table for model in SCHEDULES]
     before = {
-        table: [one["_id"] for one in collection(table).find({}, {"_id": 1})] for table in tables
+        table: [document["_id"] for document in collection(table).find({}, {"_id": 1})]
+        for table in tables
     }
     yield
     for table in tables:
@@ -255,7 +256,7 @@ def object_form(console: Client, url: str) -> Form:
     """Return the form of the object on a page: the first, as a browser sends it."""
     answer = console.get(url)
     assert answer.status_code == 200, url
-    form = next(one for one in forms_of(answer, url) if one.action == url)
+    form = next(item for item in forms_of(answer, url) if item.action == url)
     form.values["_save"] = ["Save"]
     return form
 
@@ -271,7 +272,7 @@ def snapshot() -> dict[str, dict[Any, bytes]]:
     """Return every stored document, byte for byte, besides sessions."""
     store = database()
     return {
-        name: {str(one["_id"]): bson.encode(one) for one in store[name].find()}
+        name: {str(document["_id"]): bson.encode(document) for document in store[name].find()}
         for name in store.list_collection_names()
         if name not in IGNORED and not name.startswith("system.")
     }
@@ -281,7 +282,7 @@ def changes(before: Mapping[str, Mapping[Any, bytes]]) -> dict[str, Any]:
     after = snapshot()
     return {
         name: {
-            key: [bson.decode(one[key]) for one in (old, new) if key in one]
+            key: [bson.decode(item[key]) for item in (old, new) if key in item]
             for key in {*old, *new}
             if old.get(key) != new.get(key)
         }
@@ -318,14 +319,14 @@ def test_of_two_tabs_neither_undoes_the_other(
     after = table.find_one({"_id": stored["_id"]})
     assert after is not None
     assert str(after[field]) == mine
-    assert {one: after[one] for one in other} == other, "what another tab saved stays"
+    assert {item: after[item] for item in other} == other, "what another tab saved stays"
     # Both change the same field: the second is told, and may insist.
     form = object_form(console, url)
     table.update_one({"_id": stored["_id"]}, {"$set": {field: theirs}})
     form.values[field] = [mine + "1"]
     answer = console.post(url, form.values)
     assert "It is now: " + str(theirs) in str(errors_of(answer)[field])
-    again = next(one for one in forms_of(answer, url) if one.action == url)
+    again = next(item for item in forms_of(answer, url) if item.action == url)
     assert console.post(url, {**again.values, "_save": ["Save"]}).status_code == 302
     insisted = table.find_one({"_id": stored["_id"]})
     assert insisted is not None
@@ -415,7 +416,7 @@ ENUMS: Mapping[tuple[type[Any], str], set[str]] = {
     (APIClient, "scopes"): {scope.value for scope in Scope},
     (AlertRule, "kind"): {kind.value for kind in AlertKind},
     (AlertRule, "channel"): {channel.value for channel in Channel},
-    (Limit, "overflow"): {one.value for one in Overflow},
+    (Limit, "overflow"): {item.value for item in Overflow},
 }
 
 
@@ -437,7 +438,7 @@ def test_form_offers_every_field_and_value_of_the_api(console: Client, operation
         offered = choices_of(fields[name])
         if offered is not None:
             wanted = values_of(described, document) - offered
-            assert {one for one in wanted if (operation, one) not in LEFT_OUT} == set(), name
+            assert {item for item in wanted if (operation, item) not in LEFT_OUT} == set(), name
         for bound, own in (("minimum", "min_value"), ("maximum", "max_value")):
             limit = bound_of(described, document, bound)
             if limit is not None and hasattr(fields[name], own):
@@ -473,7 +474,7 @@ def values_of(schema: Any, document: Any) -> set[str]:
 def bound_of(schema: Any, document: Any, bound: str) -> Any:
     schema = resolved(schema, document)
     inner = [bound_of(part, document, bound) for part in schema.get("anyOf", ())]
-    return next((one for one in (schema.get(bound), *inner) if one is not None), None)
+    return next((item for item in (schema.get(bound), *inner) if item is not None), None)
 
 
 def choices_of(field: Any) -> set[str] | None:

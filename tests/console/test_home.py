@@ -49,9 +49,9 @@ def now() -> datetime:
 
 
 def fail(at: datetime, code: FailureCode, **fields: Any) -> Any:
-    one = factories.started(at=at, created_at=at, **fields)
-    leases.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
-    return one.notification_id
+    begun = factories.started(at=at, created_at=at, **fields)
+    leases.settle([factories.settlement(begun, S.FAILED, at=at, code=code)], now=at)
+    return begun.notification_id
 
 
 def deliver(at: datetime) -> None:
@@ -118,9 +118,11 @@ def test_several_failed_channels_of_a_notification_do_not_reach_the_cap(
     monkeypatch.setattr(failure_groups, "FAILURE_CAP", 3)
     for hours in range(2):
         at = now - timedelta(hours=hours)
-        one = factories.accepted(channels=(Channel.EMAIL, Channel.PUSH), created_at=at)["_id"]
+        notification_id = factories.accepted(channels=(Channel.EMAIL, Channel.PUSH), created_at=at)[
+            "_id"
+        ]
         failed = {"delivery.$[].status": "failed", "delivery.$[].failed_at": at, "failed_at": at}
-        collection("notifications").update_one({"_id": one}, {"$set": failed})
+        collection("notifications").update_one({"_id": notification_id}, {"$set": failed})
     found = failure_groups.count_failures(since=now - timedelta(hours=24))
     assert (found.total, found.counted_since) == (4, None)
 
@@ -262,7 +264,7 @@ def test_failures_are_an_issue_by_their_share(
     code: FailureCode, count: int, sent: int, is_shown: bool
 ) -> None:
     found = issues(failures=failed(code, count), sent={Channel.EMAIL: sent, Channel.PUSH: 1})
-    assert [one.key for one in found] == ([f"email:{code}"] if is_shown else [])
+    assert [item.key for item in found] == ([f"email:{code}"] if is_shown else [])
 
 
 def test_issue_names_its_share_and_leads_to_its_failures() -> None:
@@ -275,7 +277,7 @@ def test_issue_names_its_share_and_leads_to_its_failures() -> None:
 def test_outage_explains_the_failures_of_its_channel() -> None:
     many = failed(F.PROVIDER_ERROR, 1_234)
     assert issues(failures=many, out={Channel.EMAIL}) == []
-    assert [one.key for one in issues(failures=many, out={Channel.PUSH})] == [
+    assert [issue.key for issue in issues(failures=many, out={Channel.PUSH})] == [
         "email:provider_error"
     ]
     assert issues(failures=failed(F.BOUNCED, 20), out={Channel.EMAIL}) != []
@@ -421,7 +423,9 @@ def test_alert_is_part_of_one_card_though_two_providers_of_a_channel_are_out() -
         healths, work=NO_WORK, failures=NO_FAILURES, incidents=(), now=AT_NOON
     )
     found = joined(ALL, EMAIL, outages=outages, failures=failed(F.PROVIDER_ERROR, 24))
-    cards = {one.provider: [each["_id"] for each in one.consequences] for one in found.outages}
+    cards = {
+        outage.provider: [each["_id"] for each in outage.consequences] for outage in found.outages
+    }
     assert cards == {"smtp": [0, 1], "sendgrid": []}, "the one that failed"
     assert list(found.alerts) == []
 
@@ -444,9 +448,11 @@ def test_card_of_an_outage_acknowledges_all_its_alerts(console: Client) -> None:
         )
         for kind in (AlertKind.BREAKER_OPEN, AlertKind.FAILURES)
     ]
-    first, second = (one["_id"] for one in given if one is not None)
+    first, second = (item["_id"] for item in given if item is not None)
     console.post(f"/admin/analytics/incident/{first}/acknowledge/", {"also": [str(second), "x"]})
-    assert [one.get("acknowledged_by") for one in incidents.open_incidents()] == ["maria"] * 2
+    assert [incident.get("acknowledged_by") for incident in incidents.open_incidents()] == [
+        "maria"
+    ] * 2
 
 
 def test_planned_pause_is_resumed_from_home(console: Client, settings: Any) -> None:
@@ -634,6 +640,6 @@ def test_incident_leads_to_its_evidence(console: Client, kind: AlertKind) -> Non
     assert incident is not None
     found = evidence_of(incident, None)
     assert found
-    for one in found:
-        assert escape(one.url) in text_of(console)
-        assert console.get(one.url.partition("#")[0]).status_code == 200
+    for item in found:
+        assert escape(item.url) in text_of(console)
+        assert console.get(item.url.partition("#")[0]).status_code == 200

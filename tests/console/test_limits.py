@@ -45,14 +45,14 @@ def errors(answer: Any) -> dict[str, Any]:
 
 def test_limit_is_added_changed_and_removed(console: Client) -> None:
     assert console.post(ADD, FORM).status_code == 302
-    [one] = limits.active_limits()
-    assert (one.name, one.maximum, one.period.days) == ("weekly", 3, 7)
+    [limit] = limits.active_limits()
+    assert (limit.name, limit.maximum, limit.period.days) == ("weekly", 3, 7)
     page = console.get(LIST).content.decode()
     for text in ("Marketing", "Email, Push", "3 in 7 days", "1 hour", "Send later"):
         assert text in page
     changed = {name: value for name, value in FORM.items() if name != "name"} | {"max": "1"}
     assert console.post(f"{LIST}weekly/change/", changed).status_code == 302
-    assert [one.maximum for one in limits.active_limits()] == [1]
+    assert [limit.maximum for limit in limits.active_limits()] == [1]
     assert console.post(f"{LIST}weekly/delete/", {"post": "yes"}).status_code == 302
     assert list(limits.active_limits()) == []
 
@@ -76,7 +76,7 @@ def test_invalid_limit_is_refused(console: Client, fields: dict[str, Any], field
 def test_second_limit_of_a_name_is_refused(console: Client) -> None:
     console.post(ADD, FORM)
     assert list(errors(console.post(ADD, FORM | {"max": "9"}))) == ["name"]
-    assert [one.maximum for one in limits.active_limits()] == [3]
+    assert [limit.maximum for limit in limits.active_limits()] == [3]
 
 
 @pytest.mark.usefixtures("fcm")
@@ -85,9 +85,9 @@ def test_held_message_names_the_limit_and_the_time(console: Client) -> None:
     limits.define_limit("daily", limits.validate_limit("daily", request), now=utc_now())
     ids = []
     for _ in range(2):
-        one = factories.new(user_id="ada")
-        acceptance.accept([one], now=utc_now())
-        ids.append(one.id)
+        notification = factories.new(user_id="ada")
+        acceptance.accept([notification], now=utc_now())
+        ids.append(notification.id)
     now = utc_now()
     pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)
     page = console.get(f"/admin/notifications/notification/{ids[1]}/change/").content.decode()

@@ -105,8 +105,8 @@ def test_alerts_are_read_page_by_page(olga: Client, monkeypatch: pytest.MonkeyPa
         incidents.resolve_others((), now=utc_now() + timedelta(minutes=5))
         assert incident["is_open"]
     context = olga.get(URL).context
-    assert [one["subject"] for one in context["alerts"]] == ["Alert: Second"]
+    assert [alert["subject"] for alert in context["alerts"]] == ["Alert: Second"]
     older = olga.get(URL, {"cursor": context["older"]})
-    assert [one["subject"] for one in older.context["alerts"]] == ["Alert: First"]
+    assert [alert["subject"] for alert in older.context["alerts"]] == ["Alert: First"]
     assert olga.get(URL, {"cursor": "x"}).status_code == 302
     assert olga.get(ALL_READ)["Location"] == URL

@@ -47,10 +47,10 @@ def test_page_shows_attempts_and_health(console: Client) -> None:
     factories.settled(S.SENT, at=now, created_at=now)
     factories.settled(S.FAILED, at=now, created_at=now)
     rollup.run(now=now + timedelta(seconds=1))
-    one = health()
-    assert (one.attempts, one.failures, one.health) == (2, 1, Health.HEALTHY)
+    provider = health()
+    assert (provider.attempts, provider.failures, provider.health) == (2, 1, Health.HEALTHY)
     minute = now.replace(second=0, microsecond=0)
-    assert (one.last_success, one.last_failure) == (minute, minute)
+    assert (provider.last_success, provider.last_failure) == (minute, minute)
     assert health("smtp").last_success is None
     page = text_of(console)
     for words in ("SendGrid", "Mail server", "1 failed or unknown", "no limit", "Healthy"):
@@ -64,8 +64,12 @@ def test_provider_whose_recent_attempts_fail_is_failing(console: Client) -> None
     for _ in range(3):
         factories.settled(S.FAILED, at=now, created_at=now)
     rollup.run(now=now + timedelta(seconds=1))
-    one = health()
-    assert (one.recent_attempts, one.recent_failures, one.health) == (5, 3, Health.FAILING)
+    provider = health()
+    assert (provider.recent_attempts, provider.recent_failures, provider.health) == (
+        5,
+        3,
+        Health.FAILING,
+    )
     assert "Failing" in text_of(console)
     (later,) = (
         found
@@ -129,9 +133,9 @@ def test_evidence_of_a_platform_names_it(console: Client) -> None:
     CircuitReporter().record(name, successes=0, failures=0, now=now, evidence=evidence)
     assert "Android: 1 of 5 recipients refused in a row" in text_of(console)
     [state] = circuit_breaker.circuit_states(now=now) or []
-    assert [(one.scope, one.recipients) for one in state.refusals] == [("account", 1)]
+    assert [(refusal.scope, refusal.recipients) for refusal in state.refusals] == [("account", 1)]
     later = now + circuit_breaker.EVIDENCE_TTL
-    assert [one.refusals for one in circuit_breaker.circuit_states(now=later) or []] == [[]]
+    assert [state.refusals for state in circuit_breaker.circuit_states(now=later) or []] == [[]]
 
 
 def test_pause_and_resume_are_audited(console: Client) -> None:
@@ -172,11 +176,11 @@ def test_unchanged_provider_is_not_audited(console: Client) -> None:
 def test_test_send_is_an_ordinary_notification(console: Client) -> None:
     page = console.post(f"{URL}smtp/test/", {"address": "ops@example.com"}, follow=True)
     assert "Test sent" in page.content.decode()
-    (one,) = Notification.objects.all()
-    assert (one.recipient.email, one.channels) == ("ops@example.com", ["email"])
-    assert not one.is_test
+    (notification,) = Notification.objects.all()
+    assert (notification.recipient.email, notification.channels) == ("ops@example.com", ["email"])
+    assert not notification.is_test
     (entry,) = LogEntry.objects.all()
-    assert str(one.pk) in entry.get_change_message()
+    assert str(notification.pk) in entry.get_change_message()
     assert "ops@example.com" not in f"{entry.object_repr}{entry.get_change_message()}"
 
 

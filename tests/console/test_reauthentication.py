@@ -67,14 +67,14 @@ def posted() -> dict[str, str]:
     }
     for model in admin.site._registry:
         prefix = f"{model._meta.app_label}_{model._meta.model_name}"
-        one = model.objects.first()
+        row = model.objects.first()
         for page in MODEL_FORMS:
-            arguments = () if page == "_add" else (one.pk if one else console_urls.NOBODY,)
+            arguments = () if page == "_add" else (row.pk if row else console_urls.NOBODY,)
             paths[f"{prefix}{page}"] = reverse(f"admin:{prefix}{page}", args=arguments)
-        if one is not None:
+        if row is not None:
             for name, path in paths.items():
                 if name.startswith(f"{prefix}_"):
-                    paths[name] = path.replace(console_urls.NOBODY, quote(str(one.pk)))
+                    paths[name] = path.replace(console_urls.NOBODY, quote(str(row.pk)))
     account = StaffUser.objects.get()
     paths[PASSWORD_FORM] = reverse(f"admin:{PASSWORD_FORM}", args=[account.pk])
     return paths

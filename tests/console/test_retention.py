@@ -121,9 +121,9 @@ def test_policy_is_neither_added_nor_deleted(console: Client) -> None:
 
 def page_of(client: Client, **fields: Any) -> str:
     at = utc_now() - 31 * DAY
-    one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
+    document = factories.settled(S.FAILED, at=at, created_at=at, **fields)
     content_removal.remove_expired_content(now=utc_now())
-    response = client.get(f"/admin/notifications/notification/{one['_id']}/change/")
+    response = client.get(f"/admin/notifications/notification/{document['_id']}/change/")
     assert response.status_code == 200
     return str(response.content.decode())
 
@@ -155,8 +155,8 @@ def test_page_shows_content_kept_in_the_inbox(console: Client) -> None:
 
 def test_resend_of_removed_content_is_refused(console: Client) -> None:
     page_of(console)
-    (one,) = collection("notifications").find()
-    url = f"/admin/notifications/notification/{one['_id']}/resend/"
+    (stored,) = collection("notifications").find()
+    url = f"/admin/notifications/notification/{stored['_id']}/resend/"
     answer = console.post(url, {"confirmed": "yes", "channels": ["email"]}, follow=True)
     assert "Content was removed on" in answer.content.decode()
     assert collection("notifications").count_documents({}) == 1

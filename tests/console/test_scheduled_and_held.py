@@ -41,10 +41,10 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
 def not_sent(
     now: datetime, code: FailureCode, *, reason: str = "Later.", held: WaitReason | None = None
 ) -> Any:
-    one = factories.claimed(at=now, created_at=now)
-    later = NotSent(one, S.PENDING, code, reason, now + HOUR, held)
+    claim = factories.claimed(at=now, created_at=now)
+    later = NotSent(claim, S.PENDING, code, reason, now + HOUR, held)
     leases.settle_not_sent([later], now=now)
-    return factories.read(one.notification_id)
+    return factories.read(claim.notification_id)
 
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
@@ -74,8 +74,8 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
 def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
     now = utc_now()
     for reason, document in each_kind(now).items():
-        open_ones = [row(one) for one in document["delivery"]]
-        assert [one.reason for one in find_waits(open_ones, now=now)] == [reason]
+        open_ones = [row(delivery) for delivery in document["delivery"]]
+        assert [wait.reason for wait in find_waits(open_ones, now=now)] == [reason]
         assert listed(console, f"{LIST}?reason={reason.value}") == [document["_id"]], reason
         found = {"delivery": {"$elemMatch": wait_condition(reason, now=now)}}
         assert collection("notifications").count_documents(found) == 1
@@ -134,7 +134,7 @@ def test_rare_reason_is_searched_window_by_window(
     back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
     assert (back.result_list, back.next_window_url) == ([], back.previous_url)
     assert console.get(LIST + back.next_window_url).context["cl"].next_window_url == ""
-    assert listed(console, LIST)[:4] == [one["_id"] for one in before]
+    assert listed(console, LIST)[:4] == [document["_id"] for document in before]
 
 
 def test_full_page_has_no_window_link(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,10 +166,10 @@ def test_scheduled_notification_is_sent_now(console: Client) -> None:
 def test_selected_notifications_are_sent_now(console: Client) -> None:
     now = utc_now()
     documents = [scheduled(now), not_sent(now, FailureCode.QUIET_HOURS)]
-    ids = [str(one["_id"]) for one in documents]
+    ids = [str(document["_id"]) for document in documents]
     action = {"action": "run_selected", "_selected_action": ids, "confirmed": "yes"}
     assert "2 notifications are being sent." in post(console, LIST, action)
-    assert all(factories.read(one["_id"])["due_at"] <= utc_now() for one in documents)
+    assert all(factories.read(document["_id"])["due_at"] <= utc_now() for document in documents)
 
 
 def test_scheduled_notification_is_rescheduled(console: Client) -> None:
@@ -209,7 +209,7 @@ def test_attempted_notification_is_not_rescheduled(console: Client) -> None:
 
 def test_selected_notifications_are_cancelled(console: Client) -> None:
     documents = [scheduled(utc_now()) for _ in range(2)]
-    ids = [str(one["_id"]) for one in documents]
+    ids = [str(document["_id"]) for document in documents]
     action = {"action": "cancel_selected", "_selected_action": ids, "confirmed": "yes"}
     assert "2 notifications cancelled." in post(console, LIST, action)
     assert listed(console, LIST) == []

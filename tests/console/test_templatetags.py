@@ -13,7 +13,8 @@ from notifyproject.db.collections import collection
 
 def titles(*parts: tuple[str, str]) -> list[str]:
     return [
-        one["title"] for one in breadcrumbs({}, [{"link": link, "title": t} for link, t in parts])
+        breadcrumb["title"]
+        for breadcrumb in breadcrumbs({}, [{"link": link, "title": t} for link, t in parts])
     ]
 
 
@@ -30,7 +31,7 @@ def test_breadcrumb_uses_the_menus_name() -> None:
 def test_repeated_breadcrumb_keeps_the_last_link() -> None:
     devices = reverse("admin:devices_device_changelist")
     links = [{"link": link, "title": "devices"} for link in ("/admin/devices/", devices)]
-    assert [one.get("link") for one in breadcrumbs({}, links)] == [None, devices]
+    assert [breadcrumb.get("link") for breadcrumb in breadcrumbs({}, links)] == [None, devices]
 
 
 @pytest.mark.usefixtures("db")

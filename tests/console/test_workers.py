@@ -83,7 +83,8 @@ def test_idle_workers_are_listed_with_their_age_queues_and_version(console: Clie
                 "_id": "worker:web-1:42",
                 "at": now,
                 "started_at": now - timedelta(hours=3),
-                "queues": [f"email.{one}" for one in Priority] + ["push.critical", "service"],
+                "queues": [f"email.{priority}" for priority in Priority]
+                + ["push.critical", "service"],
                 "version": "0.1.0",
             },
             {"_id": "worker:web-2:43", "at": now - timedelta(hours=2)},

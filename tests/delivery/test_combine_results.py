@@ -46,10 +46,12 @@ ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
 
 
 def settle_one(result: SendResult | ProviderError, **fields: object) -> Settlement:
-    one = TargetResult(
+    target_result = TargetResult(
         device_id=None, outcome=result, started_at=NOON, finished_at=NOON, duration_ms=12
     )
-    return combine_results(claimed(**fields), [one], provider="sendgrid", now=NOON, jitter=0)
+    return combine_results(
+        claimed(**fields), [target_result], provider="sendgrid", now=NOON, jitter=0
+    )
 
 
 def busy_provider(**details: Any) -> TransientError:

@@ -107,7 +107,7 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
     ids: list[str | None] = [f"d{n}" if with_devices else None for n in range(len(some))]
     not_begun = [f"late-{n}" for n in range(draw(st.integers(0, 2)) if with_devices else 0)]
     attempt_count = draw(st.integers(1, 300))
-    one = claimed(
+    claim = claimed(
         device_ids=tuple(i for i in [*ids, *not_begun] if i is not None),
         attempt_count=attempt_count,
         uncounted_attempts=draw(st.integers(0, attempt_count - 1)),
@@ -119,7 +119,7 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
     )
     if with_devices and draw(st.booleans()):
         before = draw(st.sampled_from(["d0", "d1", "older"]))
-        one = replace(one, ambiguous_targets=(before,), ambiguous_provider="p")
+        claim = replace(claim, ambiguous_targets=(before,), ambiguous_provider="p")
     results = [
         TargetResult(
             device_id=device, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=n
@@ -129,7 +129,7 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
     context: dict[str, Any] = {"has_failover": draw(st.booleans())}
     if with_devices:
         context |= {"blocked_until": draw(later), "quiet_hours_end": draw(later)}
-    return Case(one, results, draw(st.floats(-1, 1)), context)
+    return Case(claim, results, draw(st.floats(-1, 1)), context)
 
 
 any_case = cases() | cases(with_devices=False)
@@ -204,7 +204,7 @@ def test_accepted_targets_are_exactly_the_targets_that_accepted(case: Case) -> N
 
 @given(cases())
 def test_each_device_has_one_record_of_its_outcome(case: Case) -> None:
-    records = {one.device_id: one for one in case.settlement().target_attempts}
+    records = {attempt.device_id: attempt for attempt in case.settlement().target_attempts}
     assert list(records) == list(case.claimed.device_ids)
     for result in case.results:
         record = records.pop(result.device_id or "")
@@ -216,7 +216,7 @@ def test_each_device_has_one_record_of_its_outcome(case: Case) -> None:
         assert record.status is expected
         error = result.outcome if isinstance(result.outcome, ProviderError) else None
         assert record.code == (error.code if error else None)
-    assert {one.status for one in records.values()} <= {AttemptStatus.EXPIRED}
+    assert {record.status for record in records.values()} <= {AttemptStatus.EXPIRED}
 
 
 @given(any_case)

@@ -126,12 +126,12 @@ def close(at: datetime = CLOSING) -> int:
     return close_due(clock=lambda: at)
 
 
-def state(one: ObjectId, channel: Channel = EMAIL) -> dict[str, Any]:
-    return factories.delivery(factories.read(one), channel)
+def state(notification_id: ObjectId, channel: Channel = EMAIL) -> dict[str, Any]:
+    return factories.delivery(factories.read(notification_id), channel)
 
 
 def statuses(*ids: ObjectId) -> list[str]:
-    return [state(one)["status"] for one in ids]
+    return [state(notification_id)["status"] for notification_id in ids]
 
 
 def registered(user_id: str, **fields: Any) -> None:
@@ -212,30 +212,35 @@ def test_items_say_the_time_that_is_left_when_the_digest_is_sent(fcm: ScriptedPr
 
 
 def test_in_app_shows_each_message_at_once() -> None:
-    one = comment(channels=(EMAIL, Channel.IN_APP))
+    notification_id = comment(channels=(EMAIL, Channel.IN_APP))
     other = comment(channels=(EMAIL, Channel.IN_APP))
-    deliver(one, other)
+    deliver(notification_id, other)
     close()
-    assert [state(each, Channel.IN_APP)["status"] for each in (one, other)] == ["delivered"] * 2
-    assert factories.read(one)["status"] == "delivered"
-    assert statuses(one, other) == ["merged", "merged"]
+    assert [state(each, Channel.IN_APP)["status"] for each in (notification_id, other)] == [
+        "delivered"
+    ] * 2
+    assert factories.read(notification_id)["status"] == "delivered"
+    assert statuses(notification_id, other) == ["merged", "merged"]
 
 
 def test_recipients_types_keys_and_modes_have_their_own_digests() -> None:
     define(key="text")
     ids = [comment("A"), comment("B"), comment("A", user_id="bob"), comment("A", is_test=True)]
     deliver(*ids)
-    assert len({state(one)["digest_id"] for one in ids}) == 4
+    assert len({state(notification_id)["digest_id"] for notification_id in ids}) == 4
 
 
 def test_single_message_is_sent_by_itself(fcm: ScriptedProvider) -> None:
-    one = comment()
-    deliver(one)
+    notification_id = comment()
+    deliver(notification_id)
     close()
     assert carriers() == []
-    assert (state(one)["status"], state(one)["skips_digest"]) == ("pending", True)
-    deliver(one, at=CLOSING)
-    assert statuses(one) == ["sent"]
+    assert (state(notification_id)["status"], state(notification_id)["skips_digest"]) == (
+        "pending",
+        True,
+    )
+    deliver(notification_id, at=CLOSING)
+    assert statuses(notification_id) == ["sent"]
     assert len(fcm.seen) == 1
     assert all_digests()[0]["outcome"] == "separate"
 
@@ -256,7 +261,7 @@ def test_digest_that_cannot_be_rendered_is_sent_one_by_one() -> None:
     )
     close()
     assert carriers() == []
-    assert all(state(one)["next_attempt_at"] == CLOSING for one in ids)
+    assert all(state(notification_id)["next_attempt_at"] == CLOSING for notification_id in ids)
 
 
 def test_leading_message_is_sent_at_once_and_the_next_wait(fcm: ScriptedProvider) -> None:
@@ -272,8 +277,8 @@ def test_leading_message_is_sent_at_once_and_the_next_wait(fcm: ScriptedProvider
 def test_sliding_window_ends_after_the_last_message_at_most_four_windows_later() -> None:
     define(sliding=True)
     for minutes in range(0, 125, 25):
-        one = comment(at=NOON + minutes * MINUTE)
-        deliver(one, at=NOON + minutes * MINUTE)
+        notification_id = comment(at=NOON + minutes * MINUTE)
+        deliver(notification_id, at=NOON + minutes * MINUTE)
     (digest,) = all_digests()
     assert digest["closes_at"] == NOON + 4 * WINDOW
     assert digest["due_at"] == NOON + 4 * WINDOW + CLOSE_GRACE
@@ -323,13 +328,16 @@ def test_message_that_is_not_needed_at_the_end_is_dropped(
         assert carriers() == []
         assert all_digests()[0]["outcome"] == "empty"
     else:
-        assert [one["content"]["body"] for one in carriers()] == ["One; Two; 0 more"]
+        assert [carrier["content"]["body"] for carrier in carriers()] == ["One; Two; 0 more"]
 
 
 def test_message_that_expires_before_the_end_ends_at_once() -> None:
-    one = comment(expires_at=NOON + 10 * MINUTE)
-    deliver(one)
-    assert (state(one)["status"], state(one)["failure_code"]) == ("expired", "in_digest")
+    notification_id = comment(expires_at=NOON + 10 * MINUTE)
+    deliver(notification_id)
+    assert (state(notification_id)["status"], state(notification_id)["failure_code"]) == (
+        "expired",
+        "in_digest",
+    )
 
 
 def test_urgent_retried_and_resent_messages_are_sent_by_themselves(fcm: ScriptedProvider) -> None:
@@ -391,8 +399,8 @@ def test_scheduled_window_has_one_digest_unless_it_is_closed_early() -> None:
 
 def test_two_events_in_one_millisecond_are_one_digest() -> None:
     ids = [comment(str(number)) for number in range(8)]
-    at_once(*[partial(deliver, one) for one in ids])
-    assert len({state(one)["digest_id"] for one in ids}) == 1
+    at_once(*[partial(deliver, notification_id) for notification_id in ids])
+    assert len({state(notification_id)["digest_id"] for notification_id in ids}) == 1
     assert len(all_digests()) == 1
 
 
@@ -404,7 +412,7 @@ def test_two_closers_make_one_carrier() -> None:
         pass
     assert len(carriers()) == 10
     assert set(statuses(*ids)) == {"merged"}
-    assert all(one["data"]["digest"]["count"] == 3 for one in carriers())
+    assert all(carrier["data"]["digest"]["count"] == 3 for carrier in carriers())
 
 
 @pytest.mark.parametrize("boundary", CLOSE_BOUNDARIES)
@@ -424,13 +432,13 @@ def test_lost_closer_is_continued(boundary: Boundary, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("boundary", [Boundary.DIGEST_OPENED, Boundary.DIGEST_JOINED])
 def test_lost_member_joins_again(boundary: Boundary, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = comment("One"), comment("Two")
+    first, other = comment("One"), comment("Two")
     with monkeypatch.context() as patch:
         stop_at(patch, boundary)
         with pytest.raises(LostWorkerError):
-            deliver(one)
+            deliver(first)
     later = NOON + 2 * MINUTE  # After the lease
-    deliver(one, other, at=later)
+    deliver(first, other, at=later)
     close(NOON + HOUR)
     assert [carrier["data"]["digest"]["count"] for carrier in carriers()] == [2]
 
@@ -447,7 +455,7 @@ def test_failed_write_loses_no_member(name: str, trouble: Any) -> None:
                 close()
     for minutes in range(3, 12, 3):
         close(CLOSING + minutes * MINUTE)
-    assert [one["data"]["digest"]["count"] for one in carriers()] == [2]
+    assert [carrier["data"]["digest"]["count"] for carrier in carriers()] == [2]
     assert statuses(*ids) == ["merged", "merged"]
 
 
@@ -480,14 +488,14 @@ def test_member_that_was_stored_too_late_joins_the_next_digest() -> None:
     assert state(late)["digest_id"] != state(ids[0])["digest_id"]
     close(again + WINDOW + CLOSE_GRACE)
     assert statuses(late) == ["merged"]
-    bodies = {one["content"]["body"] for one in carriers()}
+    bodies = {carrier["content"]["body"] for carrier in carriers()}
     assert bodies == {"One; Two; 0 more", "Late; Next; 0 more"}
 
 
 def test_member_of_a_digest_that_closed_meanwhile_is_due_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = comment()
+    notification_id = comment()
     original = digests.confirm_joined
 
     def confirm(joined: Any, *, now: datetime) -> None:
@@ -495,8 +503,8 @@ def test_member_of_a_digest_that_closed_meanwhile_is_due_at_once(
         original(joined, now=now)
 
     monkeypatch.setattr(digests, "confirm_joined", confirm)
-    deliver(one)
-    assert state(one)["next_attempt_at"] == NOON
+    deliver(notification_id)
+    assert state(notification_id)["next_attempt_at"] == NOON
 
 
 def test_member_that_is_sent_now_leaves_its_digest(fcm: ScriptedProvider) -> None:
@@ -513,12 +521,13 @@ def test_selected_member_is_neither_cancelled_nor_sent_now() -> None:
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
     (closing,) = store_digests.acquire_due(worker="w", now=CLOSING, limit=10)
-    one = ids[0]
+    member_id = ids[0]
     assert (
-        actions.cancel(notification_id=one, channels=[EMAIL], reason="Done.", now=CLOSING) is None
+        actions.cancel(notification_id=member_id, channels=[EMAIL], reason="Done.", now=CLOSING)
+        is None
     )
-    assert actions.make_due_now(notification_id=one, now=CLOSING) is None
-    assert actions.cancel_pending(ids=[one], reason="Done.", now=CLOSING) == 0
+    assert actions.make_due_now(notification_id=member_id, now=CLOSING) is None
+    assert actions.cancel_pending(ids=[member_id], reason="Done.", now=CLOSING) == 0
     digests._close([closing], lambda: CLOSING)
     assert statuses(*ids) == ["merged", "merged"]
 
@@ -633,7 +642,7 @@ def test_digest_whose_closers_were_lost_is_leased_alone() -> None:
     bad = all_digests()[0]["_id"]
     collection("digests").update_one({"_id": bad}, {"$set": {"claim_count": 2}})
     leased = [store_digests.acquire_due(worker="w", now=CLOSING, limit=10) for _ in range(20)]
-    assert sorted(len(one) for one in leased if one) == [1, 2]
+    assert sorted(len(item) for item in leased if item) == [1, 2]
 
 
 def test_digest_that_takes_long_to_close_is_leased_for_longer() -> None:
@@ -667,13 +676,16 @@ def test_own_schedule_does_not_slide() -> None:
 def test_message_sent_now_twice_stays_out_of_the_digest() -> None:
     hours = PersonalQuietHours(enabled=True, start="12:00", end="14:00", timezone="UTC")
     registered("ada", quiet_hours=hours)
-    one = comment()
-    deliver(one)
+    notification_id = comment()
+    deliver(notification_id)
     for minutes in (1, 2):
         at = NOON + minutes * MINUTE
-        assert actions.make_due_now(notification_id=one, now=at) is not None
-        deliver(one, at=at)
-        assert (state(one)["failure_code"], state(one)["skips_digest"]) == ("quiet_hours", True)
+        assert actions.make_due_now(notification_id=notification_id, now=at) is not None
+        deliver(notification_id, at=at)
+        assert (state(notification_id)["failure_code"], state(notification_id)["skips_digest"]) == (
+            "quiet_hours",
+            True,
+        )
 
 
 @pytest.mark.parametrize(("overflow", "status"), [("digest", "pending"), ("drop", "suppressed")])
@@ -730,7 +742,7 @@ def test_erasure_during_a_close_leaves_nothing_to_send(
     close()
     monkeypatch.undo()
     close(CLOSING + LEASES.length)
-    assert [one["status"] for one in all_digests()] == ["closed"]
+    assert [digest["status"] for digest in all_digests()] == ["closed"]
     for document in collection("notifications").find():
         assert ("due_at" in document, document["data"]) == (False, {})
         assert document["content"].keys() <= {"template_id", "template_version"}

@@ -74,44 +74,47 @@ AFTER = NOON + FIRST_WAIT
 def test_untaken_delivery_fails_over_at_once(mail: Mail, error: Callable[[], Outcome]) -> None:
     first, second = mail
     first.always(error)
-    (one,) = mails(1)
-    report = deliver(one)
+    (notification_id,) = mails(1)
+    report = deliver(notification_id)
     assert report.counts == {"pending": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [NOON]
-    assert attempts_used(one) == 0
-    assert deliver(one).counts == {"sent": 1}
-    assert history(one) == [("sendgrid", "failed"), ("smtp", "sent")]
-    assert state(one)["provider"] == "smtp"
+    assert attempts_used(notification_id) == 0
+    assert deliver(notification_id).counts == {"sent": 1}
+    assert history(notification_id) == [("sendgrid", "failed"), ("smtp", "sent")]
+    assert state(notification_id)["provider"] == "smtp"
     assert (len(first.seen), len(second.seen)) == (1, 1)
-    assert attempts_used(one) == 1
+    assert attempts_used(notification_id) == 1
 
 
 def test_outage_of_the_first_provider_is_met_once(mail: Mail) -> None:
     first, second = mail
     first.always(channel_unavailable)
-    one, *others = mails(5)
-    deliver(one)
-    assert deliver(one, *others).counts == {"sent": 5}
+    notification_id, *others = mails(5)
+    deliver(notification_id)
+    assert deliver(notification_id, *others).counts == {"sent": 5}
     assert (len(first.seen), len(second.seen)) == (1, 5)
 
 
 def test_connection_error_affects_only_its_delivery(mail: Mail) -> None:
     first, _ = mail
-    one, other = mails(2)
+    notification_id, other = mails(2)
     first.always(unreachable)
-    deliver(one)
+    deliver(notification_id)
     first.always(taken)
-    deliver(one, other)
-    assert [history(i)[-1] for i in (one, other)] == [("smtp", "sent"), ("sendgrid", "sent")]
+    deliver(notification_id, other)
+    assert [history(i)[-1] for i in (notification_id, other)] == [
+        ("smtp", "sent"),
+        ("sendgrid", "sent"),
+    ]
 
 
 def test_ambiguous_delivery_does_not_fail_over(mail: Mail) -> None:
     first, second = mail
     first.always(timeout)
-    (one,) = mails(1)
-    assert deliver(one).counts == {"unknown": 1}
-    assert deliver(one).claimed == 0
-    assert (delivery_status(one), second.seen) == (("unknown", "timeout"), [])
+    (notification_id,) = mails(1)
+    assert deliver(notification_id).counts == {"unknown": 1}
+    assert deliver(notification_id).claimed == 0
+    assert (delivery_status(notification_id), second.seen) == (("unknown", "timeout"), [])
 
 
 @pytest.mark.parametrize(("error", "used"), [(provider_error, 2), (rate_limited, 1)])
@@ -120,34 +123,37 @@ def test_transient_error_waits_for_the_first(
 ) -> None:
     first, second = mail
     first.always(error)
-    (one,) = mails(1)
-    deliver(one)
-    assert deliver(one).claimed == 0
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    assert deliver(notification_id).claimed == 0
     first.always(taken)
-    assert deliver(one, at=NOON + 7 * MINUTE).counts == {"sent": 1}
-    assert (len(first.seen), second.seen, attempts_used(one)) == (2, [], used)
+    assert deliver(notification_id, at=NOON + 7 * MINUTE).counts == {"sent": 1}
+    assert (len(first.seen), second.seen, attempts_used(notification_id)) == (2, [], used)
 
 
 def test_one_failed_round_of_all_providers_is_one_attempt(mail: Mail) -> None:
     for provider in mail:
         provider.always(unreachable)
-    (one,) = mails(1, max_attempts=2)
-    deliver(one)
-    assert attempts_used(one) == 0
-    deliver(one)
-    assert (delivery_status(one), attempts_used(one)) == (("pending", "connection_failed"), 1)
+    (notification_id,) = mails(1, max_attempts=2)
+    deliver(notification_id)
+    assert attempts_used(notification_id) == 0
+    deliver(notification_id)
+    assert (delivery_status(notification_id), attempts_used(notification_id)) == (
+        ("pending", "connection_failed"),
+        1,
+    )
     for at in (NOON + 7 * MINUTE, NOON + 7 * MINUTE):
-        deliver(one, at=at)
-    assert delivery_status(one) == ("failed", "connection_failed")
-    assert [name for name, _ in history(one)] == ["sendgrid", "smtp"] * 2
+        deliver(notification_id, at=at)
+    assert delivery_status(notification_id) == ("failed", "connection_failed")
+    assert [name for name, _ in history(notification_id)] == ["sendgrid", "smtp"] * 2
 
 
 def test_outage_of_all_providers_defers_until_the_first_probe(mail: Mail) -> None:
     for provider in mail:
         provider.always(channel_unavailable)
-    one, other = mails(2)
-    deliver(one)
-    deliver(one)
+    notification_id, other = mails(2)
+    deliver(notification_id)
+    deliver(notification_id)
     report = deliver(other)
     assert report.counts == {"pending": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [AFTER]
@@ -185,10 +191,10 @@ def test_failed_probe_fails_over_at_once(mail: Mail) -> None:
     first, _ = mail
     open_circuit(first)
     first.always(channel_unavailable)
-    (one,) = mails(1)
-    deliver(one, at=AFTER)
-    assert deliver(one, at=AFTER).counts == {"sent": 1}
-    assert history(one) == [("sendgrid", "failed"), ("smtp", "sent")]
+    (notification_id,) = mails(1)
+    deliver(notification_id, at=AFTER)
+    assert deliver(notification_id, at=AFTER).counts == {"sent": 1}
+    assert history(notification_id) == [("sendgrid", "failed"), ("smtp", "sent")]
     assert circuit(first, AFTER) is State.OPEN
 
 
@@ -199,7 +205,7 @@ def test_deliveries_without_failover_wait_for_the_probe(fcm: ScriptedProvider) -
     assert report.counts == {"sent": 1, "pending": 9}
     assert {wakeup.at for wakeup in report.wakeups} == {AFTER + PROBE_CHECK}
     assert deliver(*ids, at=AFTER + PROBE_CHECK).counts == {"sent": 9}
-    assert {attempts_used(one) for one in ids} == {1}
+    assert {attempts_used(notification_id) for notification_id in ids} == {1}
 
 
 def test_probe_is_returned_after_a_render_failure(fcm: ScriptedProvider) -> None:
@@ -213,20 +219,20 @@ def test_cancellation_returns_the_probe(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_circuit(fcm)
-    (one,) = mails(1)
+    (notification_id,) = mails(1)
     choose = routing.choose_routes
 
     def choose_then_cancel(*args: Any, **options: Any) -> Any:
         chosen = choose(*args, **options)
         cancelled = actions.cancel(
-            notification_id=one, channels=[EMAIL], reason="Withdrawn.", now=AFTER
+            notification_id=notification_id, channels=[EMAIL], reason="Withdrawn.", now=AFTER
         )
         assert cancelled is not None
         return chosen
 
     monkeypatch.setattr(routing, "choose_routes", choose_then_cancel)
-    deliver(one, at=AFTER)
-    assert (delivery_status(one)[0], fcm.seen) == ("cancelled", [])
+    deliver(notification_id, at=AFTER)
+    assert (delivery_status(notification_id)[0], fcm.seen) == ("cancelled", [])
     assert can_probe(fcm, AFTER)
 
 
@@ -234,9 +240,9 @@ def test_probe_is_returned_if_the_send_is_too_late(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_circuit(fcm)
-    (one,) = mails(1)
+    (notification_id,) = mails(1)
     clock = frozen_after_start(monkeypatch, at=AFTER, for_=90 * SECOND)
-    report = pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=clock)
+    report = pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=clock)
     assert (report.counts, fcm.seen) == ({"pending": 1}, [])
     assert can_probe(fcm, AFTER + 90 * SECOND)
 
@@ -250,25 +256,25 @@ def test_deferred_delivery_restarts_with_the_first_provider(mail: Mail) -> None:
     first, second = mail
     open_circuit(second)
     first.always(channel_unavailable)
-    (one,) = mails(1)
-    deliver(one)
-    assert delivery_status(one) == ("pending", "channel_unavailable")
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    assert delivery_status(notification_id) == ("pending", "channel_unavailable")
     first.always(taken)
-    deliver(one, at=NOON + MINUTE)
-    assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
+    deliver(notification_id, at=NOON + MINUTE)
+    assert (history(notification_id)[-1], second.seen) == (("sendgrid", "sent"), [])
 
 
 def test_delivery_deferred_during_failover_restarts_with_the_first_provider(mail: Mail) -> None:
     first, second = mail
     first.always(unreachable)
-    (one,) = mails(1)
-    deliver(one)
+    (notification_id,) = mails(1)
+    deliver(notification_id)
     for provider in mail:
         open_circuit(provider)
-    assert deliver(one).counts == {"pending": 1}
+    assert deliver(notification_id).counts == {"pending": 1}
     first.always(taken)
-    deliver(one, at=AFTER)
-    assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
+    deliver(notification_id, at=AFTER)
+    assert (history(notification_id)[-1], second.seen) == (("sendgrid", "sent"), [])
 
 
 def ambiguous_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
@@ -276,39 +282,39 @@ def ambiguous_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
     first, second = mail
     open_circuit(first)
     second.always(timeout)
-    (one,) = mails(1)
+    (notification_id,) = mails(1)
     if lost:
-        begun = factories.start(factories.claim(one), provider="smtp")
+        begun = factories.start(factories.claim(notification_id), provider="smtp")
         recovery.expire_leases(now=begun.lease_until)
     else:
-        deliver(one)
-    assert delivery_status(one)[0] == "unknown"
+        deliver(notification_id)
+    assert delivery_status(notification_id)[0] == "unknown"
     assert sweeper.resolve_unknown_outcomes(now=LATER) == 1
-    assert delivery_status(one)[0] == "pending"
-    return one
+    assert delivery_status(notification_id)[0] == "pending"
+    return notification_id
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["no answer", "the worker was lost"])
 def test_ambiguous_delivery_stays_with_the_second_provider(mail: Mail, lost: bool) -> None:
     first, second = mail
-    one = ambiguous_at_the_second(mail, lost=lost)
+    notification_id = ambiguous_at_the_second(mail, lost=lost)
     second.always(unreachable)
-    deliver(one, at=LATER)
-    assert delivery_status(one) == ("pending", "connection_failed")
+    deliver(notification_id, at=LATER)
+    assert delivery_status(notification_id) == ("pending", "connection_failed")
     second.always(taken)
-    deliver(one, at=LATER + 13 * MINUTE)
-    assert (history(one)[-1], first.seen) == (("smtp", "sent"), [])
+    deliver(notification_id, at=LATER + 13 * MINUTE)
+    assert (history(notification_id)[-1], first.seen) == (("smtp", "sent"), [])
 
 
 def test_reopened_delivery_goes_to_any_provider(mail: Mail) -> None:
     first, second = mail
-    one = ambiguous_at_the_second(mail)
+    notification_id = ambiguous_at_the_second(mail)
     second.always(refused)
-    deliver(one, at=LATER)
-    assert delivery_status(one) == ("failed", "rejected")
-    actions.reopen(notification_id=one, channels=[Channel.EMAIL], now=LATER)
-    deliver(one, at=LATER)
-    assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
+    deliver(notification_id, at=LATER)
+    assert delivery_status(notification_id) == ("failed", "rejected")
+    actions.reopen(notification_id=notification_id, channels=[Channel.EMAIL], now=LATER)
+    deliver(notification_id, at=LATER)
+    assert (history(notification_id)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
 
 
 NEXT_CHECK = NOON + provider_pauses.PAUSE_CHECK_INTERVAL
@@ -319,16 +325,19 @@ def pause(name: str = "sendgrid") -> bool:
 
 
 def test_paused_provider_defers_without_using_an_attempt(fcm: ScriptedProvider) -> None:
-    (one,) = mails(1)
+    (notification_id,) = mails(1)
     pause("fcm")
-    report = deliver(one)
-    assert (delivery_status(one)[0], state(one)["attempt_count"]) == ("pending", 0)
-    assert state(one)["next_attempt_at"] == NEXT_CHECK
+    report = deliver(notification_id)
+    assert (delivery_status(notification_id)[0], state(notification_id)["attempt_count"]) == (
+        "pending",
+        0,
+    )
+    assert state(notification_id)["next_attempt_at"] == NEXT_CHECK
     assert [wakeup.at for wakeup in report.wakeups] == [NEXT_CHECK]
-    assert history(one) == []
+    assert history(notification_id) == []
     assert provider_pauses.resume("fcm", by="maria")
-    deliver(one, at=NEXT_CHECK)
-    assert delivery_status(one)[0] == "sent"
+    deliver(notification_id, at=NEXT_CHECK)
+    assert delivery_status(notification_id)[0] == "sent"
     assert len(fcm.seen) == 1
 
 
@@ -336,12 +345,15 @@ def test_delivery_that_expires_while_its_provider_is_paused_ends_as_expired(
     fcm: ScriptedProvider,
 ) -> None:
     expires_at = NOON + timedelta(seconds=20)
-    (one,) = mails(1, expires_at=expires_at)
+    (notification_id,) = mails(1, expires_at=expires_at)
     pause("fcm")
-    deliver(one)
-    assert (delivery_status(one)[0], state(one)["next_attempt_at"]) == ("pending", expires_at)
-    deliver(one, at=expires_at)
-    assert (delivery_status(one), fcm.seen) == (("expired", "expired"), [])
+    deliver(notification_id)
+    assert (delivery_status(notification_id)[0], state(notification_id)["next_attempt_at"]) == (
+        "pending",
+        expires_at,
+    )
+    deliver(notification_id, at=expires_at)
+    assert (delivery_status(notification_id), fcm.seen) == (("expired", "expired"), [])
 
 
 def test_pause_that_outlasts_a_message_leaves_its_time_to_the_fallback_channel(
@@ -374,8 +386,8 @@ def test_pause_survives_a_restart() -> None:
 def test_first_pause_is_kept_and_ends_once() -> None:
     assert pause()
     assert not provider_pauses.pause("sendgrid", by="rui", reason="", now=NEXT_CHECK)
-    (one,) = provider_pauses.pauses().values()
-    assert (one.by, one.reason, one.since) == ("maria", "A bill is due.", NOON)
+    (only,) = provider_pauses.pauses().values()
+    assert (only.by, only.reason, only.since) == ("maria", "A bill is due.", NOON)
     assert provider_pauses.resume("sendgrid", by="rui")
     assert not provider_pauses.resume("sendgrid", by="rui")
     assert provider_pauses.pauses() == {}
@@ -383,8 +395,8 @@ def test_first_pause_is_kept_and_ends_once() -> None:
 
 def test_reason_of_a_pause_is_stored_literally() -> None:
     provider_pauses.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
-    one = provider_pauses.pauses()["smtp"]
-    assert (one.by, one.reason) == ("$maria", "$$ROOT")
+    pause = provider_pauses.pauses()["smtp"]
+    assert (pause.by, pause.reason) == ("$maria", "$$ROOT")
 
 
 def test_paused_provider_takes_no_probe(first: ScriptedProvider, second: ScriptedProvider) -> None:
@@ -401,4 +413,4 @@ def test_pause_of_all_providers_defers(first: ScriptedProvider) -> None:
     until = NOON + timedelta(seconds=30)
     routes, deferred = choose(several(2), first, paused={"first": until})
     assert routes == []
-    assert [one.next_attempt_at for one in deferred] == [until, until]
+    assert [unsent.next_attempt_at for unsent in deferred] == [until, until]

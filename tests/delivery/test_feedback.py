@@ -65,11 +65,11 @@ def result(
     notification_id: ObjectId = NOTIFICATION,
     is_test: bool = False,
 ) -> tuple[PreparedDelivery, TargetResult]:
-    one = claimed(channel=channel, notification_id=notification_id, is_test=is_test)
+    claim = claimed(channel=channel, notification_id=notification_id, is_test=is_test)
     result = TargetResult(
         device_id=device_id, outcome=outcome, started_at=at, finished_at=at + took, duration_ms=1
     )
-    return PreparedDelivery(claimed=one, message=MESSAGE, targets=()), result
+    return PreparedDelivery(claimed=claim, message=MESSAGE, targets=()), result
 
 
 def apply(*results: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> None:
@@ -143,7 +143,7 @@ def test_third_sender_mismatch_in_a_row_deactivates_the_device(action: Recipient
         at = NOON + n * MINUTE
         apply(result(accepted(), first, at=at), *(result(wrong, phone, at=at) for phone in others))
     assert stored_device(first)["is_active"]
-    assert {stored_device(one)["deactivation_reason"] for one in others} == {"sender_mismatch"}
+    assert {stored_device(other)["deactivation_reason"] for other in others} == {"sender_mismatch"}
 
 
 def test_repeated_results_change_nothing() -> None:
@@ -154,9 +154,9 @@ def test_repeated_results_change_nothing() -> None:
         result(malformed_token(), odd),
     ]
     apply(*results)
-    once = [stored_device(one) for one in (old, phone, odd)]
+    once = [stored_device(item) for item in (old, phone, odd)]
     apply(*results)
-    assert [stored_device(one) for one in (old, phone, odd)] == once
+    assert [stored_device(item) for item in (old, phone, odd)] == once
 
 
 MAIL = ("email", "ada@example.com")
@@ -211,13 +211,13 @@ def test_no_address_is_logged() -> None:
 
 def test_results_of_the_sandbox_affect_no_reputation() -> None:
     old, phone = device("old"), device("phone")
-    before = [stored_device(one) for one in (old, phone)]
+    before = [stored_device(item) for item in (old, phone)]
     apply(result(invalid_token(), old, is_test=True), result(accepted(), phone, is_test=True))
     apply(result(invalid_token(action=RecipientAction.SUPPRESS), channel=EMAIL, is_test=True))
     for n in range(3):
         another = ObjectId(f"{n:024x}")
         apply(result(malformed_token(), channel=WHATSAPP, notification_id=another, is_test=True))
-    assert [stored_device(one) for one in (old, phone)] == before
+    assert [stored_device(item) for item in (old, phone)] == before
     assert suppressions() == {}
 
 
@@ -256,8 +256,8 @@ def report(
             duration_ms=1,
             platform=platform,
         )
-        one = claimed(channel=PUSH, notification_id=ObjectId(), user_id=str(ObjectId()))
-        sent.append((PreparedDelivery(claimed=one, message=MESSAGE, targets=()), found))
+        claim = claimed(channel=PUSH, notification_id=ObjectId(), user_id=str(ObjectId()))
+        sent.append((PreparedDelivery(claimed=claim, message=MESSAGE, targets=()), found))
     feedback.report_provider_health(SendingRuntime(), provider, sent, probes=probes or {}, now=now)
 
 

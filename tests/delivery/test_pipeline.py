@@ -150,7 +150,10 @@ def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None
     lost, fresh = many(3), many(2)
     leases.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
     claims_held: list[int] = []
-    fresh_ids, together = {str(one) for one in fresh}, threading.Barrier(len(fresh), timeout=LIMIT)
+    fresh_ids, together = (
+        {str(notification_id) for notification_id in fresh},
+        threading.Barrier(len(fresh), timeout=LIMIT),
+    )
 
     def record_claims(outbound: Any) -> Any:
         count_claims()
@@ -160,9 +163,9 @@ def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None
         return scripted.accepted()
 
     def count_claims() -> None:
-        documents = [factories.read(one) for one in (*lost, *fresh)]
-        deliveries = [factories.delivery(one) for one in documents]
-        ours = [one["claim"] for one in deliveries if one["claim"]]
+        documents = [factories.read(item) for item in (*lost, *fresh)]
+        deliveries = [factories.delivery(document) for document in documents]
+        ours = [delivery["claim"] for delivery in deliveries if delivery["claim"]]
         claims_held.append(sum(claim["worker"] != "lost" for claim in ours))
 
     fcm.behave = record_claims
@@ -236,14 +239,14 @@ def test_delivery_that_expires_during_its_batch_is_not_sent(fcm: ScriptedProvide
     ids = many(3, expires_at=NOON + 10 * SECOND)
     dispatch(*ids, clock=slow.clock)
     assert len(fcm.seen) == 1
-    assert sorted(outcome(one)[0] for one in ids)[-1] == "sent"
+    assert sorted(outcome(notification_id)[0] for notification_id in ids)[-1] == "sent"
 
 
 def test_delivery_that_expires_during_its_downloads_is_not_sent(fcm: ScriptedProvider) -> None:
     notification_id = accepted(expires_at=NOON + SECOND)["_id"]
     fcm.behave = lambda _outbound: NotAttemptedError()
     report = dispatch(notification_id)
-    assert [one.at for one in report.wakeups] == [NOON]
+    assert [wakeup.at for wakeup in report.wakeups] == [NOON]
     assert outcome(notification_id) == ("pending", None)
     dispatch(notification_id, at=NOON + SECOND)
     assert outcome(notification_id) == ("expired", "expired")
@@ -277,15 +280,15 @@ def seven_in(zone: str, *, after: datetime) -> datetime:
     there = after.astimezone(ZoneInfo(zone))
     seven = datetime.combine(there.date(), time(7), there.tzinfo)
     later = datetime.combine(there.date() + timedelta(days=1), time(7), there.tzinfo)
-    return min(one for one in (seven, later) if one > there).astimezone(UTC)
+    return min(item for item in (seven, later) if item > there).astimezone(UTC)
 
 
 def dispatch_at(
     notification_id: ObjectId, *, at: datetime
 ) -> tuple[str, str | None, datetime | None]:
     pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=lambda: at)
-    one = factories.delivery(factories.read(notification_id))
-    return one["status"], one.get("failure_code"), one.get("next_attempt_at")
+    stored = factories.delivery(factories.read(notification_id))
+    return stored["status"], stored.get("failure_code"), stored.get("next_attempt_at")
 
 
 def test_delivery_waits_for_the_morning_in_the_new_time_zone(fcm: ScriptedProvider) -> None:
@@ -370,7 +373,7 @@ def test_batch_waits_for_the_rate_and_claims_no_delivery_again(
     report = dispatch(*ids, clock=utc_now)
     assert (report.claimed, report.counts, report.wakeups) == (25, {"sent": 25}, [])
     assert len(fcm.seen) == 25
-    assert {outcome(one) for one in ids} == {("sent", None)}
+    assert {outcome(notification_id) for notification_id in ids} == {("sent", None)}
 
 
 def test_deliveries_without_a_token_in_time_are_held(
@@ -382,7 +385,7 @@ def test_deliveries_without_a_token_in_time_are_held(
     report = dispatch(*ids, clock=utc_now)
     assert report.counts["sent"] == len(fcm.seen) >= 2
     assert report.counts["pending"] == 40 - len(fcm.seen) >= 30
-    held = Counter(outcome(one) for one in ids)
+    held = Counter(outcome(notification_id) for notification_id in ids)
     assert held == {
         ("sent", None): len(fcm.seen),
         ("pending", "rate_limited"): 40 - len(fcm.seen),
@@ -397,7 +400,7 @@ def test_single_delivery_without_a_token_takes_no_thread(
     assert dispatch(first).counts == {"sent": 1}
     report = dispatch(second)
     assert report.counts == {"pending": 1}
-    assert [one.at for one in report.wakeups] == [NOON + SECOND]
+    assert [wakeup.at for wakeup in report.wakeups] == [NOON + SECOND]
 
 
 def test_worker_that_stops_while_it_waits_for_the_rate_releases_the_rest(
@@ -415,7 +418,10 @@ def test_worker_that_stops_while_it_waits_for_the_rate_releases_the_rest(
     ids = many(2)
     report = dispatch(*ids, clock=utc_now)
     assert report.counts == {"sent": 1, "pending": 1}
-    assert {outcome(one) for one in ids} == {("sent", None), ("pending", None)}
+    assert {outcome(notification_id) for notification_id in ids} == {
+        ("sent", None),
+        ("pending", None),
+    }
     # It is due at once for another process.
     monkeypatch.undo()
     assert leases.claim(ids=ids, channel=EMAIL, worker="other", now=utc_now())

@@ -227,7 +227,7 @@ def test_deliveries_without_a_doubted_platform_are_sent_together_and_within_the_
     CircuitReporter().trip(name, now=NOON, retry_after=300, refused=["ab"], is_doubted=True)
     claims = several(5)
     (route,), deferred = choose(claims, first, platforms=[["android", "ios"]] * 5)
-    assert (route.claims, [one.claimed for one in deferred]) == (claims[:3], claims[3:])
+    assert (route.claims, [unsent.claimed for unsent in deferred]) == (claims[:3], claims[3:])
     assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
 
 

@@ -42,8 +42,8 @@ def send_all(
     provider: ScriptedProvider, *started: ClaimedDelivery, now: datetime = NOON
 ) -> list[Settlement]:
     jobs = [
-        PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
-        for one in started
+        PreparedDelivery(claimed=delivery, message=MESSAGE, targets=(targets.address_of(delivery),))
+        for delivery in started
     ]
     return [
         combine_results(job.claimed, results, provider=provider.name, now=now, jitter=0)
@@ -190,13 +190,13 @@ def test_recipient_without_an_address_is_reached_by_user_id() -> None:
 def test_log_names_the_delivery_apart_from_attempt_and_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = claimed(channel=Channel.PUSH)
+    claim = claimed(channel=Channel.PUSH)
     target = targets.SendTarget(address="token", device_id="d1", platform="ios")
-    job = PreparedDelivery(claimed=one, message=MESSAGE, targets=(target,))
+    job = PreparedDelivery(claimed=claim, message=MESSAGE, targets=(target,))
     with capture_logs() as lines:
         monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         sent_through(ScriptedProvider(), [job], lambda: NOON)
     (line,) = lines
     named = {name: line[name] for name in ("delivery_id", "attempt", "device_id")}
-    delivery_id = f"{one.notification_id}.push"
-    assert named == {"delivery_id": delivery_id, "attempt": one.attempt_count, "device_id": "d1"}
+    delivery_id = f"{claim.notification_id}.push"
+    assert named == {"delivery_id": delivery_id, "attempt": claim.attempt_count, "device_id": "d1"}

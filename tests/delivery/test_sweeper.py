@@ -48,7 +48,9 @@ def report(**counts: int) -> SweepReport:
 
 
 def woken(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
-    return [one for message in messages(broker, queue) for one in message.ids]
+    return [
+        notification_id for message in messages(broker, queue) for notification_id in message.ids
+    ]
 
 
 def depths(broker: redis.Redis) -> dict[str, int]:
@@ -119,9 +121,9 @@ def test_wakeups_are_sent_oldest_first(broker: redis.Redis) -> None:
 
 
 def test_expired_claim_gets_a_wakeup(broker: redis.Redis) -> None:
-    one = claimed()
+    claim = claimed()
     assert sweep(NOON + LEASE).woken == 1
-    assert woken(broker) == [one.notification_id]
+    assert woken(broker) == [claim.notification_id]
 
 
 def test_delivery_due_before_the_next_sweep_gets_a_scheduled_wakeup(broker: redis.Redis) -> None:
@@ -222,9 +224,9 @@ def test_sweep_requests_a_worker_heartbeat(broker: redis.Redis) -> None:
 
 
 def test_lost_attempt_is_recovered_as_unknown() -> None:
-    one = started()
+    begun = started()
     assert sweep(NOON + LEASE).recovered == 1
-    assert factories.read(one.notification_id)["delivery"][0]["status"] == "unknown"
+    assert factories.read(begun.notification_id)["delivery"][0]["status"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -261,8 +263,8 @@ def test_concurrent_sweepers_recover_each_delivery_once() -> None:
         factories.settled(S.UNKNOWN)
     with ThreadPoolExecutor(4) as threads:
         reports = list(threads.map(lambda _: sweep(NOON + 10 * MINUTE), range(4)))
-    assert sum(one.recovered for one in reports) == 10
-    assert sum(one.resolved for one in reports) == 10
+    assert sum(report.recovered for report in reports) == 10
+    assert sum(report.resolved for report in reports) == 10
 
 
 def test_sweep_records_its_heartbeat() -> None:

@@ -40,9 +40,9 @@ def quiet_hours(start: str, result: str, **zone: str) -> Preferences:
     [(EMAIL, "ada@example.com"), (WHATSAPP, "+351912345678"), (IN_APP, "ada")],
 )
 def test_channel_without_devices_has_one_address(channel: Channel, address: str) -> None:
-    one = factories.claimed(channel=channel, send_at=NOON - HOUR, created_at=NOON - 2 * HOUR)
-    resolved = resolve_targets(one, channel=channel)
-    (target,) = resolved.targets[one.reference]
+    claim = factories.claimed(channel=channel, send_at=NOON - HOUR, created_at=NOON - 2 * HOUR)
+    resolved = resolve_targets(claim, channel=channel)
+    (target,) = resolved.targets[claim.reference]
     assert (target.address, target.device_id, target.platform) == (address, None, "")
     assert (resolved.in_quiet_hours, resolved.not_sent) == ({}, ())
 
@@ -51,16 +51,16 @@ def test_channel_without_devices_has_one_address(channel: Channel, address: str)
 def test_whatsapp_target_knows_its_service_window(ago: timedelta | None, is_open: bool) -> None:
     if ago is not None:
         service_windows.record_inbound([("+351912345678", NOON - ago)], now=NOON)
-    one = factories.claimed(channel=WHATSAPP)
-    (target,) = resolve_targets(one, channel=WHATSAPP).targets[one.reference]
+    claim = factories.claimed(channel=WHATSAPP)
+    (target,) = resolve_targets(claim, channel=WHATSAPP).targets[claim.reference]
     assert target.window_open is is_open
 
 
 def test_push_goes_to_every_active_device_of_its_user() -> None:
     phone, tablet = device("phone"), device("tablet", platform=Platform.IOS)
     device("bobs", user_id="bob")
-    one = push()
-    assert set(resolve_targets(one).targets[one.reference]) == {
+    claim = push()
+    assert set(resolve_targets(claim).targets[claim.reference]) == {
         SendTarget(address="phone", device_id=phone, platform="android"),
         SendTarget(address="tablet", device_id=tablet, platform="ios"),
     }
@@ -124,18 +124,18 @@ def test_push_of_a_locked_type_ignores_muted_types_and_quiet_hours() -> None:
     categories = {"mfa_code": False, "transactional": False}
     phone = device("phone", preferences=Preferences(categories=categories))
     tablet = device("tablet", preferences=quiet_hours("11:00", "13:00"))
-    one = push(type="mfa_code", category=Category.TRANSACTIONAL, priority=Priority.NORMAL)
-    assert set(target_ids(one)) == {phone, tablet}
+    claim = push(type="mfa_code", category=Category.TRANSACTIONAL, priority=Priority.NORMAL)
+    assert set(target_ids(claim)) == {phone, tablet}
 
 
 def test_device_in_quiet_hours_is_left_out() -> None:
     phone = device("phone")
     device("tablet", preferences=quiet_hours("11:00", "13:00"))
     device("watch", preferences=quiet_hours("11:00", "12:30"))
-    one = push()
-    resolved = resolve_targets(one)
-    assert [t.device_id for t in resolved.targets[one.reference]] == [phone]
-    assert resolved.in_quiet_hours == {one.reference: NOON + 30 * MINUTE}
+    claim = push()
+    resolved = resolve_targets(claim)
+    assert [t.device_id for t in resolved.targets[claim.reference]] == [phone]
+    assert resolved.in_quiet_hours == {claim.reference: NOON + 30 * MINUTE}
 
 
 def test_push_that_expires_in_quiet_hours_expires() -> None:
@@ -146,9 +146,9 @@ def test_push_that_expires_in_quiet_hours_expires() -> None:
 
 def test_critical_push_ignores_quiet_hours() -> None:
     phone = device("phone", preferences=quiet_hours("11:00", "13:00"))
-    one = push(priority=Priority.CRITICAL)
-    assert target_ids(one) == [phone]
-    assert resolve_targets(one).in_quiet_hours == {}
+    claim = push(priority=Priority.CRITICAL)
+    assert target_ids(claim) == [phone]
+    assert resolve_targets(claim).in_quiet_hours == {}
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_quiet_hours_use_the_most_specific_time_zone(where: dict[str, str]) -> N
         "20:00", "06:00", **({"timezone": where["zone"]} if "zone" in where else {})
     )
     device("phone", preferences=quiet, timezone=where.get("device_zone"))
-    one = push(recipient=Recipient(timezone=where.get("sent_zone")))
-    assert deferral(one).next_attempt_at == NOON + 9 * HOUR
+    claim = push(recipient=Recipient(timezone=where.get("sent_zone")))
+    assert deferral(claim).next_attempt_at == NOON + 9 * HOUR
 
 
 ENDS = {
@@ -176,10 +176,10 @@ ENDS = {
 
 
 def attempt(
-    one: ClaimedDelivery, status: DeliveryStatus, at: datetime, outcomes: dict[str, str]
+    claim: ClaimedDelivery, status: DeliveryStatus, at: datetime, outcomes: dict[str, str]
 ) -> None:
     """Start an attempt and settle it with a status, and with an outcome for each device."""
-    begun = factories.start(replace(one, device_ids=tuple(outcomes)), at=at, provider="fcm")
+    begun = factories.start(replace(claim, device_ids=tuple(outcomes)), at=at, provider="fcm")
     records = [
         TargetAttempt(
             device_id=device_id,
@@ -199,10 +199,10 @@ def attempt(
     leases.settle([outcome], now=at)
 
 
-def attempted(one: ClaimedDelivery, *, at: datetime = NOON, **outcomes: str) -> ClaimedDelivery:
+def attempted(claim: ClaimedDelivery, *, at: datetime = NOON, **outcomes: str) -> ClaimedDelivery:
     """Start an attempt and settle it as pending; return the next claim of the delivery."""
-    attempt(one, S.PENDING, at, outcomes)
-    return factories.claim(one.notification_id, at=at + 5 * MINUTE, channel=PUSH)
+    attempt(claim, S.PENDING, at, outcomes)
+    return factories.claim(claim.notification_id, at=at + 5 * MINUTE, channel=PUSH)
 
 
 def test_push_is_sent_when_all_remaining_devices_accepted() -> None:
@@ -258,9 +258,9 @@ def test_push_fails_with_the_code_of_a_device_that_refused_it(removed: tuple[str
 
 def test_reopened_push_goes_to_failed_devices_too() -> None:
     phone = device("phone")
-    one = push()
-    attempt(one, S.FAILED, NOON, {phone: "refused"})
-    later, ids = NOON + HOUR, one.notification_id
+    claim = push()
+    attempt(claim, S.FAILED, NOON, {phone: "refused"})
+    later, ids = NOON + HOUR, claim.notification_id
     actions.reopen(notification_id=ids, channels=[PUSH], now=later)
     assert target_ids(factories.claim(ids, at=later, channel=PUSH), now=later) == [phone]
 

@@ -59,8 +59,8 @@ def test_resend_keeps_the_test_flag(is_test: bool) -> None:
 
 def test_test_notification_does_not_block_the_real_one() -> None:
     test, real = new(entity_id="order-1", is_test=True), new(entity_id="order-1")
-    for one in (test, real):
-        (result,) = acceptance.accept([one], now=NOON)
+    for item in (test, real):
+        (result,) = acceptance.accept([item], now=NOON)
         assert isinstance(result, Accepted)
     for first, is_test in ((test, True), (real, False)):
         again = new(entity_id="order-1", is_test=is_test)
@@ -73,7 +73,7 @@ def test_duplicates_name_the_original_of_the_same_mode() -> None:
     acceptance.accept(firsts, now=NOON)
     again = [new(entity_id="order-1", is_test=is_test) for is_test in (False, True)]
     found = acceptance.accept(again, now=NOON)
-    assert [one.notification_id for one in found if isinstance(one, DuplicateEntity)] == [
+    assert [item.notification_id for item in found if isinstance(item, DuplicateEntity)] == [
         firsts[1].id,
         firsts[0].id,
     ]

@@ -91,7 +91,8 @@ def test_each_delivery_has_its_own_trace(fcm: ScriptedProvider, tracer: Recordin
     ids = [traced(number) for number in (1, 2, 3)]
     deliver(*ids, accepted()["_id"])
     assert {(where, span.attributes["notify.notification.id"]) for where, span in tracer.spans} == {
-        (parent(number), str(one)) for number, one in enumerate(ids, start=1)
+        (parent(number), str(notification_id))
+        for number, notification_id in enumerate(ids, start=1)
     }
 
 
@@ -120,9 +121,9 @@ def test_failed_attempt_has_an_error_span(
 def test_attempts_share_a_trace(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     outcomes = iter([provider_error(), taken()])
     fcm.behave = lambda _outbound: next(outcomes)
-    one = traced()
-    deliver(one)
-    deliver(one, after=7 * MINUTE)
+    notification_id = traced()
+    deliver(notification_id)
+    deliver(notification_id, after=7 * MINUTE)
     assert [where for where, _ in tracer.spans] == [parent(1)] * 2
     assert [span.attributes["notify.attempt"] for _, span in tracer.spans] == [1, 2]
     assert [status(span) for _, span in tracer.spans] == [
@@ -134,12 +135,15 @@ def test_attempts_share_a_trace(fcm: ScriptedProvider, tracer: RecordingTracer) 
 def test_each_device_has_a_request_span(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     phone, tablet = device("phone"), device("tablet")
     fcm.behave = by_recipient({"tablet": refused})
-    one = pushing.push(traceparent=parent(1))
-    pushing.deliver(one)
+    notification_id = pushing.push(traceparent=parent(1))
+    pushing.deliver(notification_id)
     assert {
         (request.attributes["notify.delivery.id"], request.error)
         for request in tracer.one().children
-    } == {(f"{one}.push.1.{phone}", None), (f"{one}.push.1.{tablet}", "rejected")}
+    } == {
+        (f"{notification_id}.push.1.{phone}", None),
+        (f"{notification_id}.push.1.{tablet}", "rejected"),
+    }
 
 
 def test_unsent_delivery_has_a_span(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
@@ -157,15 +161,15 @@ def test_receipt_is_linked_to_its_webhook(fcm: ScriptedProvider, tracer: Recordi
     kinds = (ReceiptKind.DELIVERED, ReceiptKind.BOUNCED, ReceiptKind.DELIVERED)
     events = [
         Receipt(
-            reference=f"{one}.email.1",
+            reference=f"{notification_id}.email.1",
             provider_id=None,
             kind=kind,
             at=NOON + MINUTE,
             reason=None,
-            event_id=str(one),
+            event_id=str(notification_id),
             address="ada@example.com",
         )
-        for one, kind in zip(ids, kinds, strict=True)
+        for notification_id, kind in zip(ids, kinds, strict=True)
     ]
     with plans("notifications") as found:
         processor.apply_receipts(events, provider="sendgrid", now=reported_at)

@@ -22,8 +22,10 @@ MAXIMUM = 64
 
 def results(*outcomes: Outcome) -> Sequence[TargetResult]:
     return [
-        TargetResult(device_id=None, outcome=one, started_at=NOON, finished_at=NOON, duration_ms=1)
-        for one in outcomes
+        TargetResult(
+            device_id=None, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=1
+        )
+        for outcome in outcomes
     ]
 
 
@@ -36,53 +38,55 @@ def window_of(maximum: int, *, started_ahead: int = 0) -> SendWindow:
     return SendWindow(maximum, clock=clock, started_ahead=started_ahead)
 
 
-def round_trip(one: SendWindow, *, count: int | None = None, outcome: Outcome | None = None) -> int:
+def round_trip(
+    window: SendWindow, *, count: int | None = None, outcome: Outcome | None = None
+) -> int:
     """Send as many requests as there is room for; return how many."""
-    started_at = one.clock()
-    taken = one.acquire(count or one.maximum, timeout=0)
+    started_at = window.clock()
+    taken = window.acquire(count or window.maximum, timeout=0)
     sent = results(*[outcome or scripted.accepted()] * taken)
-    one.admit(taken, ignore)
-    one.release(taken, results=sent, started_at=started_at)
+    window.admit(taken, ignore)
+    window.release(taken, results=sent, started_at=started_at)
     return taken
 
 
 @pytest.fixture
 def full() -> SendWindow:
     """Return a window that has grown to its maximum."""
-    one = window_of(MAXIMUM)
-    while one.size < MAXIMUM:
-        round_trip(one)
-    return one
+    window = window_of(MAXIMUM)
+    while window.size < MAXIMUM:
+        round_trip(window)
+    return window
 
 
 def test_window_doubles_with_each_round_trip_up_to_its_maximum() -> None:
-    one = window_of(MAXIMUM)
-    assert [round_trip(one) for _ in range(5)] == [INITIAL_SIZE, 20, 40, MAXIMUM, MAXIMUM]
+    window = window_of(MAXIMUM)
+    assert [round_trip(window) for _ in range(5)] == [INITIAL_SIZE, 20, 40, MAXIMUM, MAXIMUM]
 
 
 def test_window_grows_by_each_answer_while_more_is_to_be_sent() -> None:
-    one = window_of(MAXIMUM)
-    started_at = one.clock()
-    one.acquire(INITIAL_SIZE, timeout=0)
-    assert one.try_acquire(1) == 0
-    one.admit(INITIAL_SIZE, ignore)
+    window = window_of(MAXIMUM)
+    started_at = window.clock()
+    window.acquire(INITIAL_SIZE, timeout=0)
+    assert window.try_acquire(1) == 0
+    window.admit(INITIAL_SIZE, ignore)
     for _ in range(INITIAL_SIZE):
-        one.release(1, results=results(scripted.accepted()), started_at=started_at)
-    assert one.size == 2 * INITIAL_SIZE
+        window.release(1, results=results(scripted.accepted()), started_at=started_at)
+    assert window.size == 2 * INITIAL_SIZE
 
 
 def test_window_that_was_full_and_enough_does_not_grow() -> None:
-    one = window_of(MAXIMUM)
+    window = window_of(MAXIMUM)
     for _ in range(20):
-        round_trip(one, count=INITIAL_SIZE)
-    assert one.size == INITIAL_SIZE
+        round_trip(window, count=INITIAL_SIZE)
+    assert window.size == INITIAL_SIZE
 
 
 def test_unused_window_does_not_grow() -> None:
-    one = window_of(MAXIMUM)
+    window = window_of(MAXIMUM)
     for _ in range(20):
-        round_trip(one, count=1)
-    assert one.size == INITIAL_SIZE
+        round_trip(window, count=1)
+    assert window.size == INITIAL_SIZE
 
 
 @pytest.mark.parametrize(
@@ -224,31 +228,31 @@ def test_window_has_no_room_until_the_pause_that_the_provider_asked_for_is_store
     outcome: Outcome, seconds: float
 ) -> None:
     now = 100.0
-    one = SendWindow(MAXIMUM, clock=lambda: now)
-    round_trip(one, count=1, outcome=outcome)
-    assert (one.is_paused, one.try_acquire(1) == 0) == (seconds > 0, seconds > 0)
+    window = SendWindow(MAXIMUM, clock=lambda: now)
+    round_trip(window, count=1, outcome=outcome)
+    assert (window.is_paused, window.try_acquire(1) == 0) == (seconds > 0, seconds > 0)
     now += seconds
-    assert (one.is_paused, one.try_acquire(1)) == (False, 1)
+    assert (window.is_paused, window.try_acquire(1)) == (False, 1)
 
 
 def test_room_is_waited_for_until_the_end_of_a_pause() -> None:
-    one = SendWindow(MAXIMUM)
-    round_trip(one, count=1, outcome=scripted.rate_limited(retry_after=0.05))
-    assert one.acquire(5, timeout=LIMIT) == 5
+    window = SendWindow(MAXIMUM)
+    round_trip(window, count=1, outcome=scripted.rate_limited(retry_after=0.05))
+    assert window.acquire(5, timeout=LIMIT) == 5
 
 
 class TestStartedAhead:
     """Started requests wait in the window, and are sent as soon as an answer makes room."""
 
     def test_eight_requests_more_than_the_window_are_started(self) -> None:
-        one = window_of(MAXIMUM, started_ahead=STARTED_AHEAD)
-        while one.size < MAXIMUM:
-            round_trip(one)
-        assert one.acquire(2 * MAXIMUM, timeout=0) == MAXIMUM + 8
+        window = window_of(MAXIMUM, started_ahead=STARTED_AHEAD)
+        while window.size < MAXIMUM:
+            round_trip(window)
+        assert window.acquire(2 * MAXIMUM, timeout=0) == MAXIMUM + 8
 
     def test_at_most_as_many_as_the_window_has(self) -> None:
-        one = window_of(2, started_ahead=STARTED_AHEAD)
-        assert one.acquire(MAXIMUM, timeout=0) == 4
+        window = window_of(2, started_ahead=STARTED_AHEAD)
+        assert window.acquire(MAXIMUM, timeout=0) == 4
 
     @pytest.fixture
     def sent(self) -> list[int]:
@@ -257,11 +261,11 @@ class TestStartedAhead:
     @pytest.fixture
     def busy(self, sent: list[int]) -> SendWindow:
         """Return a window in which two requests are in flight and two wait."""
-        one = window_of(2, started_ahead=2)
-        one.acquire(4, timeout=0)
+        window = window_of(2, started_ahead=2)
+        window.acquire(4, timeout=0)
         for number in range(4):
-            one.admit(1, partial(sent.append, number))
-        return one
+            window.admit(1, partial(sent.append, number))
+        return window
 
     def test_full_window_admits_one_request_per_answer_in_order(
         self, busy: SendWindow, sent: list[int]
@@ -286,10 +290,10 @@ class TestStartedAhead:
         assert sent == [0, 1, 9]
 
     def test_waiting_request_lets_the_window_grow(self) -> None:
-        one = window_of(MAXIMUM, started_ahead=STARTED_AHEAD)
-        started_at = one.clock()
-        one.acquire(INITIAL_SIZE + 1, timeout=0)
+        window = window_of(MAXIMUM, started_ahead=STARTED_AHEAD)
+        started_at = window.clock()
+        window.acquire(INITIAL_SIZE + 1, timeout=0)
         for _ in range(INITIAL_SIZE + 1):
-            one.admit(1, ignore)
-        one.release(1, results=results(scripted.accepted()), started_at=started_at)
-        assert one.size == INITIAL_SIZE + 1
+            window.admit(1, ignore)
+        window.release(1, results=results(scripted.accepted()), started_at=started_at)
+        assert window.size == INITIAL_SIZE + 1

@@ -99,12 +99,14 @@ def test_concurrent_pulls_take_consecutive_batches(
 ) -> None:
     settings.WORKER_THREADS = 8
     accept_burst(3 * wakeups.WAKEUP_SIZE)
-    ids = [one["_id"] for one in collection("notifications").find().sort("_id")]
+    ids = [document["_id"] for document in collection("notifications").find().sort("_id")]
     worker.pull(runtime, QUEUE, _token(broker, slot=2), clock=noon)
     first = {o.notification_id for o in fcm.seen}
-    assert first == {str(one) for one in ids[2 * 96 : 3 * 96]}
+    assert first == {str(notification_id) for notification_id in ids[2 * 96 : 3 * 96]}
     worker.pull(runtime, QUEUE, _token(broker, slot=0), clock=noon)
-    assert {o.notification_id for o in fcm.seen} - first == {str(one) for one in ids[:96]}
+    assert {o.notification_id for o in fcm.seen} - first == {
+        str(notification_id) for notification_id in ids[:96]
+    }
 
 
 def test_any_pull_takes_a_small_backlog(
@@ -355,7 +357,7 @@ def test_pull_of_critical_deliveries_without_a_free_thread_returns_after_200_ms(
     with runtime.threads.try_acquire(EMAIL, limit=1):
         worker.pull(runtime, queue, None, clock=noon)
     returned = queued_messages(broker, queue.name)
-    assert {one.eta for one in returned} == {(NOON + SECOND / 5).isoformat()}
+    assert {message.eta for message in returned} == {(NOON + SECOND / 5).isoformat()}
 
 
 @pytest.mark.usefixtures("one_at_a_time")
@@ -374,7 +376,9 @@ def test_stopping_worker_ends_its_requests_and_returns_the_rest(
     (message,) = queued_messages(broker)
     assert set(message.ids) < set(ids)
     assert len(message.ids) == 4
-    given_back = [factories.delivery(factories.read(one)) for one in message.ids]
+    given_back = [
+        factories.delivery(factories.read(notification_id)) for notification_id in message.ids
+    ]
     assert {(d["status"], d["claim"], d["claim_count"]) for d in given_back} == {
         ("pending", None, 0)
     }
@@ -418,8 +422,8 @@ def test_stopping_worker_returns_a_batch_that_waits_for_room(
     monkeypatch.setattr(SendWindow, "acquire", acquire_late)
     report = pipeline.dispatch(runtime, ids, channel=EMAIL, clock=noon)
     assert fcm.seen == []
-    assert {one.notification_id for one in report.wakeups} == set(ids)
-    given_back = [factories.delivery(factories.read(one)) for one in ids]
+    assert {wakeup.notification_id for wakeup in report.wakeups} == set(ids)
+    given_back = [factories.delivery(factories.read(notification_id)) for notification_id in ids]
     assert {(d["claim"], d["claim_count"]) for d in given_back} == {(None, 0)}
 
 
@@ -493,12 +497,14 @@ def test_isolation_uses_half_of_the_threads_of_a_channel(
     runtime: SendingRuntime, broker: redis.Redis, mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
-    first, second, third, fourth = ([one] for one in candidates(4))
+    first, second, third, fourth = ([candidate] for candidate in candidates(4))
     chain = iter([second, third, fourth])
 
     def one_more(_outbound: Any) -> Any:
-        for one in chain:
-            worker.handle_wakeup(runtime, one, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+        for batch in chain:
+            worker.handle_wakeup(
+                runtime, batch, channel=EMAIL, priority=Priority.NORMAL, clock=noon
+            )
         return scripted.accepted()
 
     mail[0].behave = one_more
@@ -524,7 +530,7 @@ def test_next_candidate_is_claimed_while_the_previous_is_sent(
     mail[0].behave = meet
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
-            lambda one: pipeline.dispatch(runtime, [one], channel=EMAIL, clock=noon).counts,
+            lambda item: pipeline.dispatch(runtime, [item], channel=EMAIL, clock=noon).counts,
             candidates(2),
         )
         assert list(sent) == [{"sent": 1}] * 2

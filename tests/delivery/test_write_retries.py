@@ -50,58 +50,58 @@ def error(request: pytest.FixtureRequest) -> Trouble:
 
 
 def test_outcome_is_written_after_a_failover(error: Trouble) -> None:
-    one = started()
+    begun = started()
     with fail_commands("update", "notifications", error):
-        leases.settle([factories.settlement(one, S.FAILED)], now=NOON)
-    document = read(one.notification_id)
+        leases.settle([factories.settlement(begun, S.FAILED)], now=NOON)
+    document = read(begun.notification_id)
     assert delivery(document)["status"] == "failed"
     assert len(document["error_history"]) == 1
 
 
 def test_start_is_written_once_after_a_failover(error: Trouble) -> None:
-    one = claimed()
+    claim = claimed()
     with fail_commands("update", "notifications", error):
-        begun = leases.start([one], provider="sendgrid", worker=WORKER, now=NOON)
+        begun = leases.start([claim], provider="sendgrid", worker=WORKER, now=NOON)
     assert [c.attempt_count for c in begun] == [1]
-    assert delivery(read(one.notification_id))["attempt_count"] == 1
+    assert delivery(read(claim.notification_id))["attempt_count"] == 1
 
 
 def test_attempt_record_is_inserted_after_a_failover(error: Trouble) -> None:
-    one = started()
+    begun = started()
     # The driver repeats an insert once by itself.
     with fail_commands("insert", "delivery_attempts", error, times=2):
-        assert leases.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
-    assert [a["status"] for a in attempts(one.notification_id)] == ["sent"]
+        assert leases.settle([factories.settlement(begun, S.SENT)], now=NOON) == 1
+    assert [a["status"] for a in attempts(begun.notification_id)] == ["sent"]
 
 
 def test_deferral_is_written_after_a_failover(error: Trouble) -> None:
-    one = claimed()
+    claim = claimed()
     not_sent = NotSent(
-        claimed=one, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
+        claimed=claim, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
     )
     with fail_commands("update", "notifications", error):
         leases.settle_not_sent([not_sent], now=NOON)
-    assert delivery(read(one.notification_id))["status"] == "expired"
+    assert delivery(read(claim.notification_id))["status"] == "expired"
 
 
 def test_retries_end_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collections, "MAX_RETRY_SECONDS", 0.05)
-    one = started()
+    begun = started()
     with (
         fail_commands("update", "notifications", NOT_PRIMARY, times=1_000),
         pytest.raises(PyMongoError),
     ):
-        leases.settle([factories.settlement(one, S.SENT)], now=NOON)
-    assert delivery(read(one.notification_id))["status"] == "sending"
+        leases.settle([factories.settlement(begun, S.SENT)], now=NOON)
+    assert delivery(read(begun.notification_id))["status"] == "sending"
 
 
 def test_permanent_error_is_not_retried() -> None:
-    one = started()
+    begun = started()
     with (
         fail_commands("update", "notifications", {"errorCode": 13}, times=2),
         pytest.raises(OperationFailure),
     ):
-        leases.settle([factories.settlement(one, S.SENT)], now=NOON)
+        leases.settle([factories.settlement(begun, S.SENT)], now=NOON)
 
 
 def test_claim_is_not_retried() -> None:

@@ -42,15 +42,15 @@ def register(
     return registration.register(new, now=at)
 
 
-def stored(one: str = ID) -> Document:
-    document = queries.get(one)
+def stored(device_id: str = ID) -> Document:
+    document = queries.get(device_id)
     assert document is not None
     return document
 
 
-def deactivate(one: str = ID, *, at: datetime = LATER) -> None:
+def deactivate(device_id: str = ID, *, at: datetime = LATER) -> None:
     reason, evidence = DeactivationReason.UNREGISTERED, Evidence(at=at, source="fcm")
-    assert status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=at) == 1
+    assert status.deactivate(device_ids=[device_id], reason=reason, evidence=evidence, now=at) == 1
 
 
 def owned(user_id: str) -> set[str]:
@@ -271,12 +271,12 @@ def test_registration_wins_over_a_concurrent_refusal() -> None:
     evidence = Evidence(at=NOON + timedelta(minutes=1), source="fcm")
     reason = DeactivationReason.UNREGISTERED
     for n in range(20):
-        one = register(f"token-{n}")["_id"]
+        device_id = register(f"token-{n}")["_id"]
         at_once(
             [
                 lambda t=f"token-{n}": register(t, at=LATER),
-                lambda one=one: status.deactivate(
-                    device_ids=[one], reason=reason, evidence=evidence, now=LATER
+                lambda device=device_id: status.deactivate(
+                    device_ids=[device], reason=reason, evidence=evidence, now=LATER
                 ),
             ]
         )
@@ -284,10 +284,10 @@ def test_registration_wins_over_a_concurrent_refusal() -> None:
 
 
 def test_concurrent_suspect_results_count_once() -> None:
-    one = register("token")["_id"]
+    device_id = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     counted = at_once(
-        [lambda: status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER)]
+        [lambda: status.record_suspect_result(device_ids=[device_id], evidence=evidence, now=LATER)]
         * THREADS
     )
     assert sum(counted) == 1
@@ -296,22 +296,26 @@ def test_concurrent_suspect_results_count_once() -> None:
 
 
 def test_concurrent_successes_keep_the_latest() -> None:
-    one = register("token")["_id"]
+    device_id = register("token")["_id"]
     times = [LATER + timedelta(seconds=n) for n in range(THREADS)]
-    at_once([lambda t=t: status.record_success(accepted={one: t}) for t in times])
+    at_once([lambda t=t: status.record_success(accepted={device_id: t}) for t in times])
     (document,) = everything()
     assert document["last_accepted_at"] == document["proven_at"] == times[-1]
 
 
 def test_removal_during_a_change_leaves_nothing() -> None:
-    def change(one: str) -> None:
-        registration.set_preferences(device_id=one, changes=DevicePreferenceChanges(), now=LATER)
-        registration.heartbeat(device_id=one, now=LATER)
-        status.record_success(accepted={one: LATER})
+    def change(device_id: str) -> None:
+        registration.set_preferences(
+            device_id=device_id, changes=DevicePreferenceChanges(), now=LATER
+        )
+        registration.heartbeat(device_id=device_id, now=LATER)
+        status.record_success(accepted={device_id: LATER})
 
     for n in range(10):
-        one = register(f"token-{n}")["_id"]
-        at_once([lambda o=one: change(o), lambda o=one: registration.remove(device_id=o)])
+        device_id = register(f"token-{n}")["_id"]
+        at_once(
+            [lambda o=device_id: change(o), lambda o=device_id: registration.remove(device_id=o)]
+        )
     assert everything() == []
 
 
@@ -334,21 +338,21 @@ def test_repeated_conflict_fails_without_the_token() -> None:
 
 
 def test_failed_success_write_can_be_repeated() -> None:
-    one = register("token")["_id"]
+    device_id = register("token")["_id"]
     with fail_commands("update", "devices", CUT), pytest.raises(AutoReconnect):
-        status.record_success(accepted={one: LATER})
+        status.record_success(accepted={device_id: LATER})
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
-        status.record_success(accepted={one: LATER})
-    assert status.record_success(accepted={one: LATER}) == 0
+        status.record_success(accepted={device_id: LATER})
+    assert status.record_success(accepted={device_id: LATER}) == 0
     (document,) = everything()
     assert document["last_accepted_at"] == LATER
 
 
 def test_suspect_result_with_a_lost_answer_counts_once() -> None:
-    one = register("token")["_id"]
+    device_id = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
-        status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER)
-    assert status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER) == 0
+        status.record_suspect_result(device_ids=[device_id], evidence=evidence, now=LATER)
+    assert status.record_suspect_result(device_ids=[device_id], evidence=evidence, now=LATER) == 0
     (document,) = everything()
     assert document["token_rejections"] == 1

@@ -38,8 +38,8 @@ def accept(*, answered: float) -> int:
     return status.record_success(accepted={ID: at(answered)})
 
 
-def device(one: str = ID) -> Document:
-    document = queries.get(one)
+def device(device_id: str = ID) -> Document:
+    document = queries.get(device_id)
     assert document is not None
     return document
 
@@ -73,7 +73,7 @@ def test_deactivation_stores_reason_and_evidence() -> None:
 def test_devices_are_deactivated_in_one_write() -> None:
     ids = [register(f"token-{n}") for n in range(5)]
     assert refuse(*ids[:3], ids[0], "nobody", began=5) == 3
-    assert [device(one)["is_active"] for one in ids] == [False] * 3 + [True] * 2
+    assert [device(device_id)["is_active"] for device_id in ids] == [False] * 3 + [True] * 2
     assert refuse(began=5) == 0
 
 
@@ -144,7 +144,7 @@ def test_batch_successes_keep_their_own_times() -> None:
         (None, at(4), at(4)),
         (None, None, at(0)),
     ]
-    assert not any(name.startswith("__") for one in ids for name in device(one))
+    assert not any(name.startswith("__") for device_id in ids for name in device(device_id))
 
 
 def test_older_success_changes_nothing() -> None:

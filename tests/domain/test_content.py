@@ -50,5 +50,5 @@ def test_any_text_has_a_host_or_none(text: str) -> None:
 
 def test_stored_attachments_are_read() -> None:
     stored = {"url": "https://x.example/a", "filename": "a.pdf", "content_type": "application/pdf"}
-    (one,) = content_of({"content": {"attachments": [stored]}}).attachments
-    assert (one.url, one.filename, one.content_type) == tuple(stored.values())
+    (attachment,) = content_of({"content": {"attachments": [stored]}}).attachments
+    assert (attachment.url, attachment.filename, attachment.content_type) == tuple(stored.values())

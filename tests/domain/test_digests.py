@@ -68,13 +68,13 @@ def test_schedule_has_its_own_zone_or_that_of_the_recipient() -> None:
 
 def test_ids_follow_from_the_group_and_the_window() -> None:
     group, end = group_id("ada", "shop"), at("2026-12-01T18:00")
-    one = scheduled_id(group, ends_at=end, number=0)
-    assert one == scheduled_id(group, ends_at=end, number=0)
+    digest_id = scheduled_id(group, ends_at=end, number=0)
+    assert digest_id == scheduled_id(group, ends_at=end, number=0)
     others = {
         scheduled_id(group, ends_at=end, number=1),
         scheduled_id(group, ends_at=end + timedelta(days=1), number=0),
         scheduled_id(group_id("adas", "hop"), ends_at=end, number=0),
-        carrier_id(one),
+        carrier_id(digest_id),
     }
-    assert len(others | {one}) == 5
+    assert len(others | {digest_id}) == 5
     assert {len(each) for each in others} == {24}

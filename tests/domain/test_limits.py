@@ -56,7 +56,7 @@ def test_next_slot_is_the_first_that_no_other_message_needs(
 )
 def test_slot_is_free_and_no_earlier_one_is(minutes: list[int], maximum: int, gap: int) -> None:
     rule = limit(maximum=maximum, min_gap=timedelta(minutes=gap))
-    taken = [NOON + timedelta(minutes=one) for one in minutes]
+    taken = [NOON + timedelta(minutes=minute) for minute in minutes]
 
     def is_free(at: datetime) -> bool:
         spans = (
@@ -70,7 +70,7 @@ def test_slot_is_free_and_no_earlier_one_is(minutes: list[int], maximum: int, ga
     found = next_allowed(rule, taken=taken, not_before=NOON)
     assert is_free(found)
     waited = int((found - NOON).total_seconds() // 60)
-    assert not any(is_free(NOON + timedelta(minutes=one)) for one in range(waited))
+    assert not any(is_free(NOON + timedelta(minutes=number)) for number in range(waited))
 
 
 @each_case(

@@ -13,7 +13,7 @@ S, U = DeliveryStatus, Until
 def test_channel_that_no_step_names_is_in_the_first() -> None:
     later = Step(channels=(EMAIL,), after=timedelta(minutes=15))
     plan = Plan(until=U.READ, steps=(Step(channels=(PUSH,)), later))
-    assert [plan.step_of(one) for one in (PUSH, EMAIL, WHATSAPP)] == [1, 2, 1]
+    assert [plan.step_of(channel) for channel in (PUSH, EMAIL, WHATSAPP)] == [1, 2, 1]
 
 
 @each_case(

@@ -114,7 +114,7 @@ def test_final_status_has_no_transition(status: DeliveryStatus) -> None:
     ],
 )
 def test_status_has_one_predecessor(status: DeliveryStatus, before: DeliveryStatus) -> None:
-    assert [one for one in S if status in TRANSITIONS[one]] == [before]
+    assert [state for state in S if status in TRANSITIONS[state]] == [before]
 
 
 @each_case("before", [S.SENT, S.DELIVERED, S.READ])
@@ -166,7 +166,7 @@ def steps() -> dict[str, str]:
 def test_page_lists_every_transition(status: DeliveryStatus) -> None:
     after = steps()[status]
     written = set() if after == NOWHERE else set(after.split(", "))
-    assert written == {one.value for one in TRANSITIONS[status]}
+    assert written == {transition.value for transition in TRANSITIONS[status]}
 
 
 def test_diagram_has_only_listed_transitions() -> None:

@@ -98,9 +98,12 @@ OTHER_SPLATS = {
 def newer(stored: Any) -> Any:
     """Return a stored value with another field in each object of it but a client's own."""
     if isinstance(stored, dict):
-        known = {name: one if name == "data" else newer(one) for name, one in stored.items()}
+        known = {
+            name: document if name == "data" else newer(document)
+            for name, document in stored.items()
+        }
         return known | {"added_later": {"x": 1}}
-    return [newer(one) for one in stored] if isinstance(stored, list | tuple) else stored
+    return [newer(document) for document in stored] if isinstance(stored, list | tuple) else stored
 
 
 @pytest.mark.parametrize("name", STORED)

@@ -22,8 +22,8 @@ EVERYTHING = sorted(event.value for event in SUBSCRIBABLE)
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[Receiver]:
     settings.CALLBACK_LOOPBACK = True
-    with receiving() as one:
-        yield one
+    with receiving() as server:
+        yield server
 
 
 def verifies(request: Request, secret: str) -> bool:

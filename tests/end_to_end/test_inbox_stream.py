@@ -23,7 +23,7 @@ from tests.support.waiting import LIMIT, until
 def stream(app: App) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run the stream process on the test's database and broker. Return its URL and the process."""
     addresses = Addresses(port=free_port() - 2)
-    (program,) = [one for one in programs(addresses, {}) if one.name == "stream"]
+    (program,) = [program for program in programs(addresses, {}) if program.name == "stream"]
     default = django_settings.DATABASES["default"]
     plain = parse_uri(default["HOST"], validate=False)["database"]
     environment = {

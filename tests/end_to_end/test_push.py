@@ -47,11 +47,11 @@ def device(app: App, device_id: str) -> dict[str, Any]:
 
 def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
     found = app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
-    return sorted(found, key=lambda one: (one["attempt_number"], one["device_id"]))
+    return sorted(found, key=lambda item: (item["attempt_number"], item["device_id"]))
 
 
 def has_open_circuit() -> bool:
-    return "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
+    return "open" in {state.state for state in circuit_breaker.circuit_states(now=utc_now()) or ()}
 
 
 def test_push_is_sent_delivered_and_opened(app: App, received: Received) -> None:
@@ -90,7 +90,8 @@ def test_unregistered_device_is_deactivated_and_the_others_get_the_push(
     (delivery,) = when(app, answer, "sent")["delivery"]
     assert (delivery["attempt_count"], delivery["failure_code"]) == (1, None)
     results = {
-        one["device_id"]: (one["status"], one["error_code"]) for one in attempts(app, answer)
+        attempt["device_id"]: (attempt["status"], attempt["error_code"])
+        for attempt in attempts(app, answer)
     }
     assert results == {
         phone: ("sent", None),
@@ -126,7 +127,7 @@ def test_unanswered_push_is_unknown_until_the_devices_receipt(app: App, received
     when(app, notify(app, recipient={"device_ids": [tablet]}), "sent")  # with a token of its own
     phone = register(app, "timeout-adas-phone")
     answer = notify(app, priority="low", recipient={"device_ids": [phone]})
-    until(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
+    until(lambda: [attempt["status"] for attempt in attempts(app, answer)] == ["unknown"])
     (request,) = received("timeout-adas-phone")
     report_receipt(app, phone, request["body"]["message"], "delivered")
     (delivery,) = when(app, answer, "delivered")["delivery"]

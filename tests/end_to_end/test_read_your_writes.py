@@ -109,14 +109,14 @@ def processes(
 def service(processes: list[str], db: None, broker: Any) -> Service:
     written.by_others = True
     app = new_app("app")
-    one, two, worker = (Process(url=url, key=app.key) for url in processes)
-    return Service(app=app, webs=(one, two), worker=worker)
+    first, two, worker = (Process(url=url, key=app.key) for url in processes)
+    return Service(app=app, webs=(first, two), worker=worker)
 
 
 def delivery(notification_id: str) -> dict[str, Any]:
     (found,) = collection("notifications").find({"external_id": notification_id}, {"delivery": 1})
-    (one,) = (d for d in found["delivery"] if d["channel"] == Channel.EMAIL)
-    return dict(one)
+    (first,) = (d for d in found["delivery"] if d["channel"] == Channel.EMAIL)
+    return dict(first)
 
 
 def status_after_batch(service: Service, number: int) -> str:

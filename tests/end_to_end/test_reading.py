@@ -44,7 +44,7 @@ def channel(request: pytest.FixtureRequest, app: App) -> str:
 @pytest.fixture
 def listed(app: App) -> Callable[..., list[str]]:
     def ids(**query: Any) -> list[str]:
-        return [one["id"] for one in app.get(HISTORY, **query).json()["results"]]
+        return [result["id"] for result in app.get(HISTORY, **query).json()["results"]]
 
     return ids
 

@@ -71,8 +71,8 @@ def pages(client: Client, notification_ids: list[str]) -> Iterator[tuple[str, st
         reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
         for model in admin.site._registry
     ]
-    one = "admin:notifications_notification_change"
-    urls += [reverse(one, args=[each]) for each in notification_ids]
+    view = "admin:notifications_notification_change"
+    urls += [reverse(view, args=[each]) for each in notification_ids]
     for row in database()["webhook_log"].find({}, {"_id": 1}):
         urls.append(reverse("admin:notifications_webhooklog_change", args=[row["_id"]]))
     for url in urls:
@@ -160,12 +160,16 @@ def stored() -> list[Document]:
 def finished() -> bool:
     """Return whether every delivery that is not scheduled is final."""
     sweeper.sweep(now=utc_now())
-    due = [one for one in stored() if "scheduled_at" not in one]
-    return not any(d["status"] in OPEN for one in due for d in one["delivery"])
+    due = [document for document in stored() if "scheduled_at" not in document]
+    return not any(d["status"] in OPEN for document in due for d in document["delivery"])
 
 
 def answers(app: App, ids: list[str]) -> Iterator[str]:
-    paths = [f"/notifications/{one}{part}" for one in ids for part in ("", "/attempts")]
+    paths = [
+        f"/notifications/{notification_id}{part}"
+        for notification_id in ids
+        for part in ("", "/attempts")
+    ]
     paths += ["/notifications", "/notifications/stats", "/recipients/ada/notifications"]
     paths += ["/recipients/ada/export", "/types/mfa_code", "/types/mfa_code/templates"]
     for path in paths:
@@ -190,7 +194,7 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
 
     # Where it is not.
     assert documents_containing(SECRET) == []
-    encrypted = {str(one["_id"]) for one in stored() if "encrypted_content" in one}
+    encrypted = {str(document["_id"]) for document in stored() if "encrypted_content" in document}
     assert encrypted == {waiting, ids[0]}, "what is to be sent, and what is in an inbox"
     assert keys_with(broker, SECRET) == []
     assert not [answer for answer in answers(app, [*ids, waiting]) if SECRET in answer]
@@ -200,10 +204,14 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
     # Once it has ended it is gone, encrypted or not.
     app.post(f"/notifications/{waiting}/cancel")
     encrypted_content.purge_secrets(now=utc_now() + timedelta(days=1))
-    assert not [one for one in stored() if {"encrypted_content", "encrypted_until"} & one.keys()]
+    assert not [
+        document
+        for document in stored()
+        if {"encrypted_content", "encrypted_until"} & document.keys()
+    ]
     assert SECRET not in str(ada.get().json())
-    for one in ids:
-        again = app.post(f"/notifications/{one}/resend")
+    for notification_id in ids:
+        again = app.post(f"/notifications/{notification_id}/resend")
         assert (again.status_code, again.json()["code"]) == (409, "sensitive_data_destroyed")
     assert documents_containing(SECRET) == []
     assert SECRET not in logged()

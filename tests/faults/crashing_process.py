@@ -42,7 +42,9 @@ def _do(job: dict[str, Any]) -> None:
     crash_points.reach = crash_points.make_reach(job["crash_at"])
     if job[DO] == "deliver":
         pipeline.dispatch(
-            SendingRuntime(), [ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL
+            SendingRuntime(),
+            [ObjectId(notification_id) for notification_id in job["ids"]],
+            channel=Channel.EMAIL,
         )
     elif job[DO] == "broadcast":
         runner.run_page(ObjectId(job["id"]))

@@ -52,8 +52,8 @@ def test_foreign_messages_neither_end_nor_delay_a_worker(
     start_worker: Start, broker: redis.Redis
 ) -> None:
     worker = start_worker()
-    for one in FOREIGN:
-        broker.lpush(QUEUE, one if isinstance(one, str) else json.dumps(one))
+    for foreign in FOREIGN:
+        broker.lpush(QUEUE, foreign if isinstance(foreign, str) else json.dumps(foreign))
     document = factories.accepted(created_at=utc_now())
     wakeups.send_wakeup(
         [document["_id"]], channel=Channel.EMAIL, priority=Priority.NORMAL, now=utc_now()

@@ -232,18 +232,18 @@ class TestKills:
 
 
 def test_waits_count_from_acceptance_to_the_first_request() -> None:
-    one = evidence(requests=[request(1, at=3), request(2, at=9), request(of="n2", at=5)])
-    assert waits(one, acceptances(one)) == [3.0]
-    assert waits(one, {"n2": later(1), "n3": NOON}) == [4.0]
+    found_evidence = evidence(requests=[request(1, at=3), request(2, at=9), request(of="n2", at=5)])
+    assert waits(found_evidence, acceptances(found_evidence)) == [3.0]
+    assert waits(found_evidence, {"n2": later(1), "n3": NOON}) == [4.0]
 
 
 def test_waits_are_counted_per_load() -> None:
-    one = evidence(
+    found_evidence = evidence(
         answers=[answer("code-1"), answer("code-1"), answer("mails-1", of="n2")],
         requests=[request(at=3), request(of="n2", at=5)],
     )
-    assert waits_since_accepted(one, "code") == [3.0]
-    assert waits_since_accepted(one, "mails") == [5.0]
+    assert waits_since_accepted(found_evidence, "code") == [3.0]
+    assert waits_since_accepted(found_evidence, "mails") == [5.0]
 
 
 @pytest.mark.parametrize(("values", "middle"), [([], None), ([1.0], None), ([1.0, 3.0], 2.0)])

@@ -93,7 +93,7 @@ def test_address_with_blanks_is_the_suppressed_one(app: App) -> None:
     app.put("/suppressions/email/ada@example.com", {})
     recipient = {"email": " ada@example.com\u200b", "phone": "\u202a+351912345678\u202c"}
     sent = app.notify(recipient=recipient, channels=["email", "whatsapp"]).json()
-    assert {one["failure_code"] for one in sent["delivery"]} == {"suppressed"}
+    assert {delivery["failure_code"] for delivery in sent["delivery"]} == {"suppressed"}
     assert app.get("/suppressions/email/%20ada@example.com%20").json()["results"]
 
 
@@ -173,7 +173,7 @@ def test_parameters_of_a_media_type_are_kept(
     file = {"url": "https://files.example.com/a", "filename": "a", "content_type": given}
     content = {"subject": "s", "body": "b", "attachments": [file]}
     sent = app.notify(content=content).json()["content"]["attachments"]
-    assert [one["content_type"] for one in sent] == [stored]
+    assert [item["content_type"] for item in sent] == [stored]
     parsed = message_from_bytes(f"Content-Type: {stored}\n\n".encode(), policy=policy.default)
     kind = parse_media_type(given)
     assert kind is not None

@@ -14,10 +14,14 @@ def test_unknown_query_parameter_is_refused_on_every_route_without_parameters(ap
     """https://github.com/kestra-io/kestra/issues/18246"""
     app.put("/recipients/ada", {"email": "ada@example.com"})
     device = app.put("/devices", DEVICE).json()["id"]
-    one = app.notify().json()["id"]
+    notification_id = app.notify().json()["id"]
     for path in (
         *("/recipients/ada", "/recipients/ada/preferences", "/recipients/ada/limits"),
-        *(f"/devices/{device}", f"/notifications/{one}", f"/notifications/{one}/attempts"),
+        *(
+            f"/devices/{device}",
+            f"/notifications/{notification_id}",
+            f"/notifications/{notification_id}/attempts",
+        ),
         *("/types/payment_confirmed", "/limits", "/callbacks"),
     ):
         answer = app.get(path, colour="red")

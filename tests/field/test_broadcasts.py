@@ -67,7 +67,7 @@ def test_topics_are_listed_in_pages(app: App) -> None:
         for user_id in ("ada", "bob"):
             app.send(f"/topics/{topic}/members/{user_id}", b"", method="PUT")
     first = app.get("/topics", limit=3).json()
-    assert [one["name"] for one in first["results"]] == ["a", "b", "c"]
+    assert [result["name"] for result in first["results"]] == ["a", "b", "c"]
     rest = app.get("/topics", limit=3, cursor=first["next"]).json()
-    assert ([one["name"] for one in rest["results"]], rest["next"]) == (["news"], None)
+    assert ([result["name"] for result in rest["results"]], rest["next"]) == (["news"], None)
     assert app.get("/topics", colour=1).status_code == 400

@@ -11,7 +11,7 @@ from notifications.content.engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT
 from notifications.content.linting import lint_template
 from tests.support.tables import each_case
 
-CODE_TYPE = next(one for one in DEFAULT_TYPES if one.slug == "mfa_code")
+CODE_TYPE = next(type_ for type_ in DEFAULT_TYPES if type_.slug == "mfa_code")
 DATA = {
     **CODE_TYPE.example_data,
     "app": "Shop",
@@ -44,7 +44,7 @@ def test_message_with_a_code_is_accepted_or_says_what_to_change(
     if told:
         assert told in found[0].reason, address
     else:
-        assert [one.place for one in found] == [], address
+        assert [item.place for item in found] == [], address
 
 
 ROOT = Path(__file__).parents[2]
@@ -57,8 +57,8 @@ def ordinary() -> Iterator[tuple[str, bool]]:
     """The templates of the project, and whether they are HTML."""
     for path in SHIPPED:
         yield path.read_text(), path.suffix == ".html"
-    for one in json.loads(WORDINGS.read_text()):
-        for part in one["components"]:
+    for load in json.loads(WORDINGS.read_text()):
+        for part in load["components"]:
             yield PLACEHOLDER.sub(r"{{ v\1 }}", part.get("text", "")), False
     for page in (ROOT / "docs").rglob("*.md"):
         blocks = page.read_text().split("```")[1::2]

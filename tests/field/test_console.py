@@ -71,7 +71,7 @@ def test_retry_all_that_is_clicked_twice_runs_once(console: Client) -> None:
     for _ in range(2):
         runner.run(operation.id)
     log = collection("django_admin_log")
-    counts = [log.count_documents({"object_id": str(one["_id"])}) for one in documents]
+    counts = [log.count_documents({"object_id": str(document["_id"])}) for document in documents]
     assert counts == [1, 1, 1]
 
 
@@ -95,15 +95,15 @@ def test_worker_that_is_gone_is_not_shown(db: None) -> None:
         ]
     )
     for _ in range(2):
-        assert [one.name for one in workers.all_workers(now=now)] == ["new-pod:1"]
+        assert [worker.name for worker in workers.all_workers(now=now)] == ["new-pod:1"]
 
 
 def test_idle_worker_is_shown(db: None) -> None:
     """https://github.com/mher/flower/issues/698: a worker appeared only after a restart."""
     now = utc_now()
     collection("heartbeats").insert_one({"_id": "worker:idle:1", "at": now})
-    [one] = workers.all_workers(now=now)
-    assert (one.name, one.attempts, one.last_at) == ("idle:1", 0, None)
+    [worker] = workers.all_workers(now=now)
+    assert (worker.name, worker.attempts, worker.last_at) == ("idle:1", 0, None)
 
 
 def test_times_are_elements_that_the_browser_converts(console: Client) -> None:

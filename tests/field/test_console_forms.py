@@ -42,7 +42,7 @@ PASTED = {
     "a comma": f"{ADDRESS},",
     "the end of a sentence": f"{ADDRESS}. ",
     "quotes": f'"{ADDRESS}";',
-    "full-width letters": "".join(chr(ord(one) + 0xFEE0) for one in ADDRESS),
+    "full-width letters": "".join(chr(ord(character) + 0xFEE0) for character in ADDRESS),
     "an ideographic stop": "ada@example\u3002com",
 }
 

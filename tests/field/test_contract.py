@@ -132,7 +132,7 @@ def test_free_object_takes_any_field(schemas: Any, field: str) -> None:
     https://github.com/openapi-ts/openapi-typescript/issues/1115 and /1686; with anyOf, /1514."""
     structure, _, name = field.partition(".")
     schema = schemas[structure]["properties"][name]
-    (free,) = [one for one in [schema, *schema.get("anyOf", ())] if one.get("type") == "object"]
+    (free,) = [item for item in [schema, *schema.get("anyOf", ())] if item.get("type") == "object"]
     assert free["additionalProperties"] is True
 
 

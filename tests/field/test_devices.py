@@ -45,7 +45,7 @@ def receivers(user_id: str = "ada", **named: Any) -> list[str]:
     """Return the tokens that a push to a user, or to named devices, goes to."""
     found = queries.find_push_targets(user_ids=[user_id], device_ids=named.get("device_ids", ()))
     targets = found.for_notification(user_id=user_id, device_ids=named.get("device_ids", ()))
-    return sorted(one.token for one in targets)
+    return sorted(target.token for target in targets)
 
 
 def test_rotation_keeps_the_data_and_wishes_of_an_active_device(app: App) -> None:
@@ -199,8 +199,8 @@ def test_user_who_signs_in_during_a_rotation_keeps_the_device(
     register(app)
     found = queries.current
 
-    def read_then_signed_in(one: str) -> Any:
-        document = found(one)
+    def read_then_signed_in(device_id: str) -> Any:
+        document = found(device_id)
         monkeypatch.setattr(queries, "current", found)
         register(app, FIRST, user_id="bob")
         return document
@@ -242,9 +242,9 @@ def test_push_that_waits_for_an_earlier_device_goes_to_its_successor(
     fcm: ScriptedProvider,
 ) -> None:
     phone = device("phone")
-    one = push(recipient=Recipient(device_ids=(phone,)))
+    notification_id = push(recipient=Recipient(device_ids=(phone,)))
     registration.replace_token(device_id=phone, token="phone-2", now=NOON)
-    assert deliver(one).counts == {"sent": 1}
+    assert deliver(notification_id).counts == {"sent": 1}
     assert tokens(fcm) == ["phone-2"]
 
 
@@ -254,12 +254,12 @@ def test_device_that_has_a_push_does_not_get_it_again_by_a_new_token(
 ) -> None:
     phone, _ = device("phone"), device("tablet")
     fcm.behave = by_recipient({"tablet": provider_error})
-    one = push()
-    deliver(one)
+    notification_id = push()
+    deliver(notification_id)
     assert tokens(fcm) == ["phone", "tablet"]
     registration.replace_token(device_id=phone, token="phone-2", now=NOON)
     fcm.always(accepted)
-    assert deliver(one, at=RETRY).counts == {"sent": 1}
+    assert deliver(notification_id, at=RETRY).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
 
 
@@ -269,29 +269,29 @@ def test_device_whose_token_was_rejected_gets_the_push_by_its_new_token(
 ) -> None:
     phone, _ = device("phone"), device("tablet")
     fcm.behave = by_recipient({"phone": invalid_token, "tablet": provider_error})
-    one = push()
-    deliver(one)
+    notification_id = push()
+    deliver(notification_id)
     registration.replace_token(device_id=phone, token="phone-2", now=NOON)
     tokens(fcm)
     fcm.always(accepted)
-    deliver(one, at=RETRY)
+    deliver(notification_id, at=RETRY)
     assert tokens(fcm) == ["phone-2", "tablet"]
 
 
 @pytest.mark.usefixtures("broker")
 def test_receipt_may_name_any_id_of_the_installation(app: App, fcm: ScriptedProvider) -> None:
     phone = device("phone")
-    one, two = push(client_id=app.id), push(client_id=app.id)
-    deliver(one)
+    first, two = push(client_id=app.id), push(client_id=app.id)
+    deliver(first)
     registration.replace_token(device_id=phone, token="phone-2", now=NOON)
     deliver(two)
     assert tokens(fcm) == ["phone", "phone-2"]
-    for sent in (one, two):
+    for sent in (first, two):
         for named in (phone, device_id("phone-2")):
             body = {"notification_id": str(sent), "event": "opened"}
             assert app.post(f"/devices/{named}/receipts", body).status_code == 204
     other = device("other")
-    body = {"notification_id": str(one), "event": "opened"}
+    body = {"notification_id": str(first), "event": "opened"}
     assert app.post(f"/devices/{other}/receipts", body).status_code == 404
 
 

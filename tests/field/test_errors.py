@@ -222,7 +222,7 @@ def test_request_without_a_recipient_says_what_to_send(
 def test_hints_of_a_bulk_are_limited_as_a_whole() -> None:
     item = {"type": "alert", "recipient": {f"emial{n}": n for n in range(240)}}
     found = read_items(json.dumps({"notifications": [item] * 100}).encode()).requests
-    problems = [one.problems for one in found if isinstance(one, InvalidRequestError)]
+    problems = [item.problems for item in found if isinstance(item, InvalidRequestError)]
     assert len(problems) == 100
     hinted = [p for some in problems for p in some if "Did you mean" in p.detail]
     assert 0 < len(hinted) <= MAX_HINTS

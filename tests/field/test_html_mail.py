@@ -50,7 +50,7 @@ def faults(html: str) -> list[tuple[str, int | None, str]]:
     found = lint_template(
         name="linted", parts=parts, example_data={"u": "x"}, sensitive=frozenset({"pin"})
     )
-    return [(one.code, one.line, one.reason) for one in found]
+    return [(fault.code, fault.line, fault.reason) for fault in found]
 
 
 CONDITIONS = [

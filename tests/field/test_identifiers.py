@@ -89,7 +89,7 @@ def test_identifier_in_a_body_is_refused_everywhere(app: App, text: str) -> None
     assert collection("notifications").count_documents({}) == 0
 
 
-@pytest.mark.parametrize("text", [one for one in REFUSED if "/" not in one])
+@pytest.mark.parametrize("text", [refused for refused in REFUSED if "/" not in refused])
 def test_identifier_in_a_path_is_refused_with_its_code(app: App, text: str) -> None:
     path = quote(text, safe="")
     for url in (f"/recipients/{path}", f"/topics/news/members/{path}"):
@@ -190,11 +190,11 @@ def test_stored_identifier_that_the_api_refuses_can_be_erased_in_the_console(
     listed = console.get("/admin/recipients/recipient/").content.decode()
     urls = [part.partition('"')[0] for part in listed.split('href="')[1:]]
     url = next(
-        one.partition("?")[0]
-        for one in urls
-        if one.startswith("/admin/recipients/recipient/")
-        and "/change/" in one
-        and _title(console, one) == user_id
+        url.partition("?")[0]
+        for url in urls
+        if url.startswith("/admin/recipients/recipient/")
+        and "/change/" in url
+        and _title(console, url) == user_id
     )
     assert not {"..", "."} & set(url.split("/")), "a browser would resolve it"
     erased = console.post(url.replace("/change/", "/erase/"), {"typed": user_id})

@@ -31,8 +31,8 @@ def own(answer: Any) -> dict[str, Any]:
     """Return the fields that are set, by preference."""
     assert answer.status_code == 200, answer.content
     return {
-        name: {field: value for field, value in one.items() if value is not None}
-        for name, one in answer.json()["preferences"].items()
+        name: {field: value for field, value in preference.items() if value is not None}
+        for name, preference in answer.json()["preferences"].items()
     }
 
 

@@ -21,7 +21,7 @@ def test_pages_of_notifications_of_one_instant_lose_and_repeat_none(app: App) ->
     for number in range(7):
         at = NOON if number < 5 else NOON - timedelta(minutes=number)
         factories.accepted(client_id=app.id, created_at=at)
-    found = [one["id"] for page in pages(app.get, "/notifications", limit=2) for one in page]
+    found = [item["id"] for page in pages(app.get, "/notifications", limit=2) for item in page]
     assert len(found) == len(set(found)) == 7
 
 

@@ -75,9 +75,9 @@ def of(document: Any, kind: str, **fields: Any) -> dict[str, Any]:
 
 
 def sent_to(address: str, *, message_id: str = "sg-1", is_test: bool = False) -> ObjectId:
-    one = started(recipient=Recipient(email=address), is_test=is_test)
-    leases.settle([settlement(one, S.SENT, provider_message_id=message_id)], now=NOON)
-    return one.notification_id
+    begun = started(recipient=Recipient(email=address), is_test=is_test)
+    leases.settle([settlement(begun, S.SENT, provider_message_id=message_id)], now=NOON)
+    return begun.notification_id
 
 
 def status_of(notification_id: ObjectId) -> str:
@@ -86,7 +86,7 @@ def status_of(notification_id: ObjectId) -> str:
 
 def suppressed(address: str = "ada@example.com") -> list[tuple[str, bool]]:
     found = collection("suppressions").find({"address": address})
-    return sorted((one["reason"], one["marketing_only"]) for one in found)
+    return sorted((event["reason"], event["marketing_only"]) for event in found)
 
 
 def log_entry() -> Mapping[str, Any]:
@@ -216,12 +216,16 @@ class TestMessageIDs:
         addresses = ("ada@example.com", "Bob@Example.com", "eve@example.com")
         ids = [sent_to(address, message_id="shared") for address in addresses]
         call([event("delivered", "bob@example.com", sg_message_id="shared.filter1")])
-        assert [status_of(one) for one in ids] == ["sent", "delivered", "sent"]
+        assert [status_of(notification_id) for notification_id in ids] == [
+            "sent",
+            "delivered",
+            "sent",
+        ]
 
     def test_message_of_a_batch_without_an_address_is_none(self) -> None:
         ids = [sent_to(f"{name}@example.com", message_id="shared") for name in ("ada", "bob")]
         call([event("delivered", sg_message_id="shared.filter1", email=None)])
-        assert [status_of(one) for one in ids] == ["sent", "sent"]
+        assert [status_of(notification_id) for notification_id in ids] == ["sent", "sent"]
 
     def test_foreign_reference_does_not_hide_the_message_id(self) -> None:
         notification_id = sent_to("ada@example.com")
@@ -334,8 +338,10 @@ class TestEffects:
         others = [sent_to(f"{name}@example.com", message_id="shared") for name in ("bob", "eve")]
         for kind in ("bounce", "spamreport", "unsubscribe", "dropped"):
             call([event(kind, sg_message_id="shared.filter1", reason="Bounced Address")])
-        assert {one["address"] for one in collection("suppressions").find()} == {"ada@example.com"}
-        assert [status_of(one) for one in others] == ["sent", "sent"]
+        assert {suppression["address"] for suppression in collection("suppressions").find()} == {
+            "ada@example.com"
+        }
+        assert [status_of(other) for other in others] == ["sent", "sent"]
 
 
 # https://github.com/sendgrid/sendgrid-nodejs/issues/1193: a real webhook, without its line break
@@ -425,7 +431,7 @@ class TestSequences:
 def test_fields_of_newer_events(fields: dict[str, Any], kinds: Sequence[ReceiptKind]) -> None:
     item = {"email": "ada@example.com", "timestamp": 1_795_804_576, "sg_event_id": "a"} | fields
     parsed = parse_webhook(json.dumps([item]).encode())
-    assert ([one.kind for one in parsed.receipts], parsed.unreadable_count) == (kinds, 0)
+    assert ([receipt.kind for receipt in parsed.receipts], parsed.unreadable_count) == (kinds, 0)
 
 
 def _odd_items() -> Sequence[bytes]:
@@ -456,7 +462,7 @@ def _odd_items() -> Sequence[bytes]:
         '{"event": "delivered", "text": "[{\\"]}, {\\\\"}',
         "{'event': 'delivered'}",
     ]
-    return [one.encode("ascii", "surrogatepass") for one in odd]
+    return [event.encode("ascii", "surrogatepass") for event in odd]
 
 
 ODD = _odd_items()
@@ -492,7 +498,7 @@ class TestOddEvents:
         some = ODD[part::4]
         document = factories.settled(S.SENT)
         good = [of(document, "delivered"), of(document, "spamreport", address="bad@example.com")]
-        first, last = (json.dumps(one).encode() for one in good)
+        first, last = (json.dumps(event).encode() for event in good)
         raw = b"[" + b",".join((first, *some, last)) + b"]\r\n"
         answer = call(raw)
         assert answer.status_code == 200
@@ -549,8 +555,8 @@ def test_event_of_the_sandbox_has_its_effect_beside_foreign_ones(
     notification_id = sent_to("ada@example.com")
     args = {"reference": f"{notification_id}.email.1"}
     posted = [
-        events.payload(one, address="ada@example.com", message_id="sg-1", args=args)
-        for one in ("foreign", kind, "unreadable")
+        events.payload(event, address="ada@example.com", message_id="sg-1", args=args)
+        for event in ("foreign", kind, "unreadable")
     ]
     for payload in posted:
         payload["timestamp"] = payload["timestamp"] or int(time.time())
@@ -597,13 +603,13 @@ def test_large_webhook_that_is_repeated_goes_on_where_it_ended(
 ) -> None:
     monkeypatch.setattr(processor, "RECEIPTS_AT_ONCE", 10)
     ids = [sent_to(f"{n}@example.com", message_id=f"sg-{n}") for n in range(30)]
-    receipts = [of({"_id": one}, "delivered") for one in ids]
+    receipts = [of({"_id": notification_id}, "delivered") for notification_id in ids]
     with fail_commands("insert", "provider_events", {"errorCode": 14031}):
         assert call(receipts).status_code == 503
     marked = collection("provider_events").count_documents({})
     assert marked < 30
     assert call(receipts).status_code == 200
-    assert {status_of(one) for one in ids} == {"delivered"}
+    assert {status_of(notification_id) for notification_id in ids} == {"delivered"}
     assert collection("provider_events").count_documents({}) == 30
 
 

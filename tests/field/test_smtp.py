@@ -294,7 +294,7 @@ def test_reply_about_the_account_is_held(line: str, code: str, step: Step) -> No
     assert error.reach is Reach.UNCERTAIN
 
 
-@each_case("line", [one for one in OF_THE_ACCOUNT if one.startswith("5")])
+@each_case("line", [line for line in OF_THE_ACCOUNT if line.startswith("5")])
 @each_case("step", [Step.CONNECTION, Step.LOGIN, Step.SENDER])
 def test_reply_before_a_recipient_was_named_is_about_the_account(line: str, step: Step) -> None:
     error = classified(line, step)
@@ -473,16 +473,16 @@ class TestSent:
         server = MailServer(replies)
         with mail_server(server) as (smtp, _):
             monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
-            one = mail("rate@example.com")
+            notification_id = mail("rate@example.com")
             for minutes in range(0, 60, 10):
                 at = NOON + timedelta(minutes=minutes)
-                dispatch(one, at=at)
-                assert state(one) == ("pending", "channel_unavailable")
+                dispatch(notification_id, at=at)
+                assert state(notification_id) == ("pending", "channel_unavailable")
             assert collection("soft_bounces").count_documents({}) == 0
             assert collection("suppressions").count_documents({}) == 0
             server.replies = {}
-            dispatch(one, at=NOON + timedelta(hours=2))
-            assert state(one) == ("sent", None)
+            dispatch(notification_id, at=NOON + timedelta(hours=2))
+            assert state(notification_id) == ("sent", None)
 
     @pytest.mark.parametrize(
         "line",
@@ -520,14 +520,18 @@ class TestSent:
         with mail_server(server) as (smtp, _):
             monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             ids = [mail(f"{n}@example.com") for n in range(40)]
-            for one in ids:
-                dispatch(one)
-            assert [state(one)[0] for one in ids] == ["failed"] * 5 + ["pending"] * 35
+            for notification_id in ids:
+                dispatch(notification_id)
+            assert [state(notification_id)[0] for notification_id in ids] == ["failed"] * 5 + [
+                "pending"
+            ] * 35
             assert collection("soft_bounces").count_documents({}) == 0
             server.replies = {}
             for minutes in (2, 4):
                 dispatch(*ids, at=NOON + timedelta(minutes=minutes))
-            assert [state(one)[0] for one in ids] == ["failed"] * 5 + ["sent"] * 35
+            assert [state(notification_id)[0] for notification_id in ids] == ["failed"] * 5 + [
+                "sent"
+            ] * 35
 
     @pytest.mark.parametrize("others", [0, 1, 12])
     def test_acceptance_clears_the_soft_bounces(
@@ -553,7 +557,7 @@ class TestSent:
             ids = [mail(f"{n}@example.com") for n in range(count)]
             with plans("soft_bounces") as commands:
                 dispatch(*ids)
-            assert {state(one) for one in ids} == {("sent", None)}
+            assert {state(notification_id) for notification_id in ids} == {("sent", None)}
             assert commands == []
 
 

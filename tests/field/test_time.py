@@ -170,11 +170,11 @@ def test_time_is_that_of_the_zone_where_the_recipient_is_now(
 
 def test_whatsapp_template_says_the_hours_of_the_send() -> None:
     accepted = event_variables(START, at=START - timedelta(hours=11))
-    one = WhatsAppTemplate(
+    cup = WhatsAppTemplate(
         locale="en", name="cup", language="en", parameters=("hours_until_start", "place")
     )
     filled = rendering.choose_whatsapp_template(
-        [one],
+        [cup],
         locale="en",
         data=data_at(
             Content(subject="", body="", event_at=START),

@@ -110,9 +110,9 @@ def log() -> Mapping[str, Any]:
 
 ODD_STATUSES: list[Any] = [
     *(None, 7, "x", [], True, {}),
-    *(status(id=one) for one in (..., None, "", 7, "w" * 1_000, "wam\ud83d", {"$gt": ""})),
-    *(status(timestamp=one) for one in (..., None, "", "soon", -1, 10**11, [], True, "nan")),
-    *(status(status=one) for one in (..., None, 7, [])),
+    *(status(id=value) for value in (..., None, "", 7, "w" * 1_000, "wam\ud83d", {"$gt": ""})),
+    *(status(timestamp=value) for value in (..., None, "", "soon", -1, 10**11, [], True, "nan")),
+    *(status(status=value) for value in (..., None, 7, [])),
 ]
 LENIENT_STATUSES: list[Any] = [
     status(timestamp="1795804598.5"),
@@ -128,7 +128,7 @@ LENIENT_STATUSES: list[Any] = [
 """What isn't needed may be odd."""
 ODD_MESSAGES: list[Any] = [
     *(None, 7, "x", []),
-    *(written(timestamp=one) for one in (..., None, "soon")),
+    *(written(timestamp=value) for value in (..., None, "soon")),
     written(type=7),
 ]
 ODD_PREFERENCES: list[Any] = [
@@ -174,10 +174,10 @@ def tell_the_rest(document: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "odd"),
     [
-        *(("status", one) for one in ODD_STATUSES),
-        *(("message", one) for one in ODD_MESSAGES),
-        *(("preference", one) for one in ODD_PREFERENCES),
-        *(("change", one) for one in ODD_CHANGES),
+        *(("status", status) for status in ODD_STATUSES),
+        *(("message", message) for message in ODD_MESSAGES),
+        *(("preference", preference) for preference in ODD_PREFERENCES),
+        *(("change", change) for change in ODD_CHANGES),
     ],
 )
 def test_odd_item_costs_no_other_its_effect(name: str, odd: Any) -> None:
@@ -190,10 +190,10 @@ def test_odd_item_costs_no_other_its_effect(name: str, odd: Any) -> None:
     assert post(raw).status_code == 200
 
 
-@pytest.mark.parametrize("one", LENIENT_STATUSES)
-def test_unneeded_field_may_be_odd(one: Any) -> None:
+@pytest.mark.parametrize("status_change", LENIENT_STATUSES)
+def test_unneeded_field_may_be_odd(status_change: Any) -> None:
     document = sent()
-    assert post(with_item(document, "status", one)).status_code == 200
+    assert post(with_item(document, "status", status_change)).status_code == 200
     tell_the_rest(document)
     assert log()["unreadable_count"] == 0
 
@@ -276,10 +276,10 @@ def send(phone: str, other: str | None) -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["send", "message", "opt-out"])))
 def test_form_in_the_response_is_learned_in_any_order(order: tuple[str, ...]) -> None:
-    for one in order:
-        if one == "send":
+    for step in order:
+        if step == "send":
             send(IVORY_COAST, f"+{OLD_FORM}")
-        elif one == "message":
+        elif step == "message":
             call(change(messages=[now_written(**{"from": OLD_FORM})]))
         else:
             call(preferences_change(preference(wa_id=OLD_FORM)))
@@ -303,26 +303,28 @@ def opt(value: str, phone: str, at: int) -> None:
     call(preferences_change(preference(value, wa_id=phone[1:], timestamp=at)))
 
 
-@pytest.mark.parametrize(("one", "other"), OTHER_FORMS)
+@pytest.mark.parametrize(("identifier", "other"), OTHER_FORMS)
 @pytest.mark.parametrize(("opted", "returned"), [(0, 1), (1, 0)])
 def test_opt_out_and_opt_in_count_at_either_form(
-    one: str, other: str, opted: int, returned: int
+    identifier: str, other: str, opted: int, returned: int
 ) -> None:
-    forms, now = (one, other), int(time.time())
+    forms, now = (identifier, other), int(time.time())
     opt("stop", forms[opted], now - 60)
-    send(one, other)
-    assert opted_out(one)
+    send(identifier, other)
+    assert opted_out(identifier)
     assert opted_out(other)
     opt("resume", forms[returned], now - 40)
-    assert not opted_out(one)
+    assert not opted_out(identifier)
     assert not opted_out(other)
     opt("stop", forms[returned], now - 20)
-    assert opted_out(one)
+    assert opted_out(identifier)
     assert opted_out(other)
-    send(one, other)
-    suppressions.lift(channel="whatsapp", address=one, reasons=[SuppressionReason.UNSUBSCRIBED])
-    send(other, one)
-    assert not opted_out(one), "nothing brings back what was lifted"
+    send(identifier, other)
+    suppressions.lift(
+        channel="whatsapp", address=identifier, reasons=[SuppressionReason.UNSUBSCRIBED]
+    )
+    send(other, identifier)
+    assert not opted_out(identifier), "nothing brings back what was lifted"
     assert not opted_out(other)
 
 
@@ -392,7 +394,7 @@ def updated(**fields: Any) -> dict[str, Any]:
         "user_id": {"previous": USER, "current": NEW_USER},
         "timestamp": "1749416383",
     }
-    item = {name: one for name, one in (update | fields).items() if one is not ...}
+    item = {name: field for name, field in (update | fields).items() if field is not ...}
     return {"field": "user_id_update", "value": {"user_id_update": [item]}}
 
 
@@ -522,8 +524,8 @@ def test_unknown_person_is_matched_once_the_number_is_known(way: Any) -> None:
     assert not opted_out(PHONE)
     assert opted_out(USER), "staff see it"
     entries = list(collection("webhook_log").find({}))
-    assert [one["unmatched_count"] for one in entries] == [1, 1]
-    assert all(USER in one["search_keys"] and USER in one["body"] for one in entries)
+    assert [entry["unmatched_count"] for entry in entries] == [1, 1]
+    assert all(USER in entry["search_keys"] and USER in entry["body"] for entry in entries)
     way()
     assert opted_out(PHONE)
     assert is_open(PHONE)
@@ -563,7 +565,9 @@ def test_odd_user_id_is_nobody(odd: Any) -> None:
     call(preferences_change(preference(wa_id=..., user_id=odd)))
     call(change(messages=[now_written(**{"from": ..., "from_user_id": odd})]))
     entries = collection("webhook_log").find({})
-    assert [one["unreadable_count"] for one in entries] == [1, 1], "staff see that it had no effect"
+    assert [entry["unreadable_count"] for entry in entries] == [1, 1], (
+        "staff see that it had no effect"
+    )
     assert collection("suppressions").count_documents({}) == 0
     assert collection("service_windows").count_documents({}) == 0
 
@@ -666,9 +670,9 @@ def test_error_details_of_a_failed_status_are_read() -> None:
     document = sent()
     errors = [{"code": 131026, "title": "x", "message": "x", "error_data": {"details": "y"}}]
     call(change(about(document, status="failed", errors=errors)))
-    one = factories.delivery(factories.read(document["_id"]), WHATSAPP)
-    assert (one["status"], one["failure_code"]) == ("failed", "reported_failed")
-    assert "(131026)" in one["failure_reason"]
+    stored = factories.delivery(factories.read(document["_id"]), WHATSAPP)
+    assert (stored["status"], stored["failure_code"]) == ("failed", "reported_failed")
+    assert "(131026)" in stored["failure_reason"]
 
 
 def test_number_that_is_not_on_the_list_of_a_test_number_stays_valid() -> None:
@@ -788,8 +792,8 @@ def outcome(*receipts: tuple[str, dict[str, Any]]) -> tuple[str, str | None]:
     for n, (kind, fields) in enumerate(receipts):
         told = {"status": kind, "id": f"wamid.{document['_id']}", "timestamp": str(EPOCH + n)}
         call(change(about(document, **(told | fields))))
-    one = factories.delivery(factories.read(document["_id"]), WHATSAPP)
-    return one["status"], one.get("failure_reason")
+    stored = factories.delivery(factories.read(document["_id"]), WHATSAPP)
+    return stored["status"], stored.get("failure_reason")
 
 
 def why(code: int, details: Any, title: str = "Title") -> dict[str, Any]:
@@ -852,7 +856,7 @@ def test_every_status_of_a_batch_counts() -> None:
     https://github.com/shridarpatil/frappe_whatsapp/pull/252
     """
     documents = [sent() for _ in range(5)]
-    told = [about(one, id=f"wamid.{n}") for n, one in enumerate(documents)]
+    told = [about(document, id=f"wamid.{n}") for n, document in enumerate(documents)]
     foreign = status(id="wamid.foreign", biz_opaque_callback_data=...)
     entries = [
         {"id": "1", "changes": [change(told[0], foreign, told[1]), change(told[2])]},
@@ -860,7 +864,7 @@ def test_every_status_of_a_batch_counts() -> None:
         {"id": "2", "changes": [{"field": "account_update", "value": {}}, change(told[4])]},
     ]
     assert post(webhook(entry=entries)).status_code == 200
-    assert {status_of(one) for one in documents} == {"delivered"}
+    assert {status_of(document) for document in documents} == {"delivered"}
 
 
 # What a refusal tells.
@@ -872,7 +876,7 @@ def refuse(phone: str, code: int, at: float, **fields: Any) -> None:
     call(change(about(document, **(told | {"recipient_id": phone[1:]} | fields), **why(code, "x"))))
 
 
-@pytest.mark.parametrize("phone", [PHONE, *(one for one, _ in FORMS)])
+@pytest.mark.parametrize("phone", [PHONE, *(form for form, _ in FORMS)])
 def test_refused_text_closes_the_window(phone: str) -> None:
     """As in https://github.com/megaapp977/stack/issues/117: each resend would fail again."""
     call(change(messages=[now_written(**{"from": phone[1:]})]))
@@ -920,7 +924,7 @@ def test_younger_opt_in_lifts_an_opt_out_that_an_error_told(is_batch: bool) -> N
     at, document = int(time.time()) - 3_600, sent()
     error = about(document, status="failed", timestamp=str(at), **why(131050, "x"))
     told = [change(error), preferences_change(preference("resume", timestamp=at + 60))]
-    for some in [told] if is_batch else [[one] for one in told]:
+    for some in [told] if is_batch else [[item] for item in told]:
         call(*some)
     assert not opted_out(PHONE)
     call(preferences_change(preference("stop", timestamp=at + 120)))

@@ -136,10 +136,10 @@ def test_several_texts_are_cut_the_longest_first() -> None:
 
 
 def test_value_that_stands_twice_counts_twice() -> None:
-    one = template(parameters=("note",), body="{{1}} and {{1}} again")
-    found = chosen(one, note=WORDS[:700])
+    repeated = template(parameters=("note",), body="{{1}} and {{1}} again")
+    found = chosen(repeated, note=WORDS[:700])
     assert found is not None
-    assert body_length(one, found) <= MAX_BODY_LENGTH
+    assert body_length(repeated, found) <= MAX_BODY_LENGTH
     assert len(found.parameters[0]) > 480
 
 

@@ -47,9 +47,9 @@ PAIRS = [
 SELECTORS = ["a", ".b", "#c", "*", "a b", "a>b", "a~b", ":not(a)", ":is(a,b)", ":nth-child(2n)"]
 
 
-def _times(one: str, count: int) -> str:
+def _times(identifier: str, count: int) -> str:
     """Repeat a text, up to LONGEST."""
-    return one * min(count, LONGEST // max(1, len(one)) + 1)
+    return identifier * min(count, LONGEST // max(1, len(identifier)) + 1)
 
 
 _numbers = st.sampled_from([0, 1, 9, 1_000, 4_000_000, 10**18, 10**40, -1])
@@ -69,7 +69,7 @@ _filters = st.builds(
 _expressions = st.one_of(
     _values,
     st.builds(lambda value, filters: value + "".join(filters), _values, st.lists(_filters)),
-    st.builds(lambda value, one, count: value + _times(one, count), _values, _filters, COUNTS),
+    st.builds(lambda value, item, count: value + _times(item, count), _values, _filters, COUNTS),
 )
 _conditions = st.lists(
     st.builds(

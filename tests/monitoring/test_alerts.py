@@ -85,8 +85,10 @@ def test_pushes_to_people_without_a_device_open_no_incident(
     provider = ScriptedProvider(name="fcm")
     monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     for _ in range(20):
-        one = factories.accepted(channels=[Channel.PUSH])["_id"]
-        pipeline.dispatch(SendingRuntime(), [one], channel=Channel.PUSH, clock=lambda: NOW)
+        notification_id = factories.accepted(channels=[Channel.PUSH])["_id"]
+        pipeline.dispatch(
+            SendingRuntime(), [notification_id], channel=Channel.PUSH, clock=lambda: NOW
+        )
     assert evaluate(NOW + MINUTE) == 0
 
 
@@ -112,7 +114,7 @@ def test_alert_goes_to_configured_recipients(maria: StaffUser, settings: Any) ->
     )
     fail(11, channel=Channel.PUSH)
     evaluate(NOW + MINUTE)
-    channels = {one.get("user_id"): sorted(one["channels"]) for one in sent_alerts()}
+    channels = {alert.get("user_id"): sorted(alert["channels"]) for alert in sent_alerts()}
     assert channels == {None: ["email"], "ada": ["email", "in_app"]}
 
 
@@ -124,7 +126,7 @@ def test_alert_goes_to_active_staff_by_role() -> None:
     StaffUser.objects.filter(username="ivo").update(is_active=False)
     fail(11, channel=Channel.PUSH)
     evaluate(NOW + MINUTE)
-    assert {one["user_id"] for one in sent_alerts()} == {"staff:rui", "staff:ana"}
+    assert {alert["user_id"] for alert in sent_alerts()} == {"staff:rui", "staff:ana"}
 
 
 def test_alert_without_recipients_is_logged() -> None:
@@ -175,7 +177,7 @@ def test_second_outage_is_a_second_incident(maria: StaffUser) -> None:
     later = NOW + timedelta(hours=3)
     fail(11, at=later, channel=Channel.PUSH)
     evaluate(later)
-    assert [one["is_open"] for one in found()] == [False, True]
+    assert [item["is_open"] for item in found()] == [False, True]
     assert len(sent_alerts()) == 3
 
 
@@ -189,7 +191,7 @@ def test_incident_is_acknowledged_once() -> None:
 
 
 def kinds() -> set[str]:
-    return {one["kind"] for one in found() if one["is_open"]}
+    return {item["kind"] for item in found() if item["is_open"]}
 
 
 def test_open_circuit_opens_an_incident_for_its_account() -> None:
@@ -255,12 +257,12 @@ def test_last_key_of_a_client_opens_an_incident_30_days_before_its_expiry() -> N
     evaluate(NOW + 9 * day)
     assert AlertKind.KEY_EXPIRING not in kinds()
     evaluate(NOW + 11 * day)
-    (incident,) = [one for one in found() if one["kind"] == AlertKind.KEY_EXPIRING]
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.KEY_EXPIRING]
     assert incident["title"] == f"API client shop: key expires on {NOW + 40 * day:%Y-%m-%d}"
     clients.issue_key(client_id=shop, now=NOW + 12 * day)
     evaluate(NOW + 12 * day)
     evaluate(NOW + 12 * day + 3 * MINUTE)
-    (incident,) = [one for one in found() if one["kind"] == AlertKind.KEY_EXPIRING]
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.KEY_EXPIRING]
     assert not incident["is_open"]
 
 

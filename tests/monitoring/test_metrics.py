@@ -90,19 +90,19 @@ def stored() -> None:
 
 @pytest.mark.usefixtures("stored", "db")
 def test_sums_are_oldest_first_and_grouped_by_dimension() -> None:
-    found = [one for one in summed("channel") if one.metric == "sent"]
-    assert [one.timestamp for one in found] == [BEFORE, HOUR, HOUR]
-    assert {(one.timestamp, one.dimension): one.value for one in found} == {
+    found = [item for item in summed("channel") if item.metric == "sent"]
+    assert [item.timestamp for item in found] == [BEFORE, HOUR, HOUR]
+    assert {(item.timestamp, item.dimension): item.value for item in found} == {
         (BEFORE, "channel=email"): 8,
         (HOUR, "channel=email"): 3,
         (HOUR, "channel=push"): 4,
     }
-    assert {one.histogram for one in found} == {None}
+    assert {item.histogram for item in found} == {None}
 
 
 @pytest.mark.usefixtures("stored", "db")
 def test_histograms_are_summed() -> None:
-    (found,) = (one for one in summed("channel") if one.metric == "latency")
+    (found,) = (item for item in summed("channel") if item.metric == "latency")
     assert found.histogram is not None
     assert found.histogram[:3] == [1, 3, 3]
     assert (found.value, found.seconds) == (3, 4.0)
@@ -110,5 +110,5 @@ def test_histograms_are_summed() -> None:
 
 @pytest.mark.usefixtures("stored", "db")
 def test_missing_dimension_is_left_out() -> None:
-    (found,) = (one for one in summed("status") if one.metric == "latency")
+    (found,) = (item for item in summed("status") if item.metric == "latency")
     assert found.dimensions == {}

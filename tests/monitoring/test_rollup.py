@@ -32,7 +32,9 @@ def recounted(since: datetime, until: datetime) -> Counts:
     """Count the metrics document by document, independently of the roll-up."""
     counts: Counts = Counter()
     documents = {
-        one["_id"]: one for one in collection("notifications").find() if not one.get("is_test")
+        notification["_id"]: notification
+        for notification in collection("notifications").find()
+        if not notification.get("is_test")
     }
     for document in documents.values():
         if since <= document["created_at"] < until:
@@ -61,11 +63,11 @@ def _attempt(
     number: int,
     some: list[dict[str, Any]],
 ) -> None:
-    provider, statuses = some[0]["provider"], {one["status"] for one in some}
+    provider, statuses = some[0]["provider"], {item["status"] for item in some}
     ended = next(s for s in ("unknown", "sent", "failed", "started", "expired") if s in statuses)
     was_made = ended != "expired"
     counts[("tried", *own, f"{provider} {ended}")] += was_made
-    if was_made and any(one.get("duration_ms") is not None for one in some):
+    if was_made and any(item.get("duration_ms") is not None for item in some):
         counts[("request", *own, provider)] += 1
     if ended == "unknown":
         counts[("unknown", *own, provider)] += 1
@@ -234,9 +236,9 @@ def test_reopened_delivery_is_no_failure() -> None:
 def test_attempt_at_several_devices_counts_once() -> None:
     for token in ("one", "two"):
         factories.device(token)
-    one = factories.claimed(channel=Channel.PUSH)
+    claim = factories.claimed(channel=Channel.PUSH)
     ids = tuple(d["_id"] for d in collection("devices").find())
-    begun = factories.start(replace(one, device_ids=ids), provider="fcm")
+    begun = factories.start(replace(claim, device_ids=ids), provider="fcm")
     assert collection("delivery_attempts").count_documents({}) == 2
     leases.settle([factories.settlement(begun, S.SENT)], now=NOON)
     roll_up(NOON + A_MINUTE)
@@ -247,8 +249,8 @@ def test_attempt_at_several_devices_counts_once() -> None:
 def test_latency_histogram_gives_percentiles() -> None:
     for seconds in (0, 0, 1, 40):
         at = NOON + timedelta(seconds=seconds)
-        one = factories.started(at=NOON, created_at=NOON)
-        leases.settle([factories.settlement(one, S.SENT, at=at)], now=at)
+        begun = factories.started(at=NOON, created_at=NOON)
+        leases.settle([factories.settlement(begun, S.SENT, at=at)], now=at)
     roll_up(NOON + 2 * A_MINUTE)
     (value,) = metrics.read(HOUR, since=NOON, until=NOON + A_MINUTE, metrics=["latency"])
     assert value.histogram is not None
@@ -261,19 +263,21 @@ def test_latency_histogram_gives_percentiles() -> None:
 @pytest.mark.parametrize("code", [FailureCode.QUIET_HOURS, FailureCode.CHANNEL_UNAVAILABLE])
 def test_held_time_is_no_latency_and_a_request_has_its_own(code: FailureCode) -> None:
     until = NOON + ONE_HOUR
-    one = factories.claimed(at=NOON, created_at=NOON)
-    held = NotSent(claimed=one, status=S.PENDING, code=code, reason="Held.", next_attempt_at=until)
+    delivery = factories.claimed(at=NOON, created_at=NOON)
+    held = NotSent(
+        claimed=delivery, status=S.PENDING, code=code, reason="Held.", next_attempt_at=until
+    )
     leases.settle_not_sent([held], now=NOON)
     sent_at = until + timedelta(seconds=2)
     [claim] = leases.claim(
-        ids=[one.notification_id], channel=Channel.EMAIL, worker="one", now=until
+        ids=[delivery.notification_id], channel=Channel.EMAIL, worker="one", now=until
     )
     [started] = leases.start([claim], provider="sendgrid", worker="one", now=sent_at)
     leases.settle([factories.settlement(started, S.SENT, at=sent_at)], now=sent_at)
     roll_up(sent_at + A_MINUTE)
     found = {
-        one.metric: one
-        for one in metrics.read(
+        item.metric: item
+        for item in metrics.read(
             HOUR, since=NOON, until=NOON + 2 * ONE_HOUR, metrics=["latency", "request"]
         )
     }
@@ -374,7 +378,7 @@ def test_minutes_expire_and_days_stay() -> None:
     for interval in Interval:
         metrics.replace(interval, [NOON], [value], now=NOON)
     found = collection("metrics_aggregates").find({}, {"interval": 1, "purge_at": 1})
-    kept = {one["interval"]: one.get("purge_at") for one in found}
+    kept = {item["interval"]: item.get("purge_at") for item in found}
     assert kept == {"minute": NOON + 4 * ONE_DAY, "hour": NOON + 100 * ONE_DAY, "day": None}
 
 
@@ -384,14 +388,14 @@ def test_events_record_each_change_once() -> None:
     roll_up(now)
     roll_up(now)
     found = list(collection("analytics_events").find())
-    counts = Counter(one["event_type"].removeprefix("delivery.") for one in found)
+    counts = Counter(item["event_type"].removeprefix("delivery.") for item in found)
     assert counts == {"sent": 4, "delivered": 2, "read": 1, "failed": 1}
-    assert all(one["event_type"].startswith("delivery.") for one in found)
-    failed = next(one for one in found if one["event_type"] == "delivery.failed")
+    assert all(item["event_type"].startswith("delivery.") for item in found)
+    failed = next(item for item in found if item["event_type"] == "delivery.failed")
     assert failed["entity_id"] == str(made["failed"]["_id"])
     assert (failed["user_id"], failed["data"]["code"]) == ("ada", "provider_error")
     assert "ada@example.com" not in str(found)
-    assert str(made["test"]["_id"]) not in {one["entity_id"] for one in found}
+    assert str(made["test"]["_id"]) not in {item["entity_id"] for item in found}
 
 
 def test_no_events_are_written_when_disabled(settings: Any) -> None:
@@ -475,9 +479,9 @@ class RandomHistory:
     def attempt(self) -> None:
         ids = [document["_id"] for document in self.documents]
         claims = leases.claim(ids=ids, channel=Channel.EMAIL, worker="w", now=self.now)
-        for one in claims[:3]:
+        for claim in claims[:3]:
             provider = self.rng.choice(["sendgrid", "smtp"])
-            begun = factories.start(one, at=self.now, provider=provider)
+            begun = factories.start(claim, at=self.now, provider=provider)
             status = self.rng.choice([S.SENT, S.SENT, S.PENDING, S.FAILED, S.UNKNOWN, None, None])
             if status is None:
                 leases.return_unsent([begun], now=self.now)

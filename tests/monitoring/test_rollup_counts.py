@@ -46,16 +46,16 @@ def counted(
     until = since + metrics.INTERVAL_LENGTH[interval]
     found = metrics.read_summed(interval, since=since, until=until, metrics=names, by=by)
     counts: Counter[tuple[str | None, ...]] = Counter()
-    for one in found:
-        dimensions = [one.dimensions.get(name) for name in by]
-        counts[(one.metric, *dimensions)] += int(one.value)
+    for item in found:
+        dimensions = [item.dimensions.get(name) for name in by]
+        counts[(item.metric, *dimensions)] += int(item.value)
     return counts
 
 
-def receive(one: ObjectId, device_id: str, event: DeviceEvent) -> None:
+def receive(notification_id: ObjectId, device_id: str, event: DeviceEvent) -> None:
     device_receipts.apply_device_receipt(
         device_id=device_id,
-        notification_id=one,
+        notification_id=notification_id,
         client_id=CLIENT,
         event=event,
         now=NOON + timedelta(minutes=1),
@@ -98,10 +98,10 @@ def test_attempts_at_devices_are_counted_by_platform(fcm: ScriptedProvider) -> N
     tablet = device("tablet", platform=Platform.ANDROID)
     device("browser", platform=Platform.WEB)
     fcm.behave = by_recipient({"browser": invalid_token})
-    one = push()
-    deliver(one)
-    receive(one, phone, DeviceEvent.OPENED)
-    receive(one, tablet, DeviceEvent.DELIVERED)
+    notification_id = push()
+    deliver(notification_id)
+    receive(notification_id, phone, DeviceEvent.OPENED)
+    receive(notification_id, tablet, DeviceEvent.DELIVERED)
     roll_up()
     assert counted(*DEVICE_METRICS, by=("platform", "provider", "code")) == {
         ("device_sent", "ios", "fcm", None): 1,
@@ -116,8 +116,8 @@ def test_attempts_at_devices_are_counted_by_platform(fcm: ScriptedProvider) -> N
 
 def test_attempt_of_an_older_release_has_no_platform(fcm: ScriptedProvider) -> None:
     device("phone")
-    one = push()
-    deliver(one)
+    notification_id = push()
+    deliver(notification_id)
     collection("delivery_attempts").update_many({}, {"$unset": {"platform": ""}})
     roll_up()
     assert counted("device_sent", by=("platform",)) == {("device_sent", "none"): 1}

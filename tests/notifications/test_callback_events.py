@@ -104,11 +104,11 @@ def test_attempt_outcome_is_published(status: DeliveryStatus, events: list[Event
 
 @pytest.mark.parametrize("status", [S.EXPIRED, S.SUPPRESSED, S.CANCELLED])
 def test_unsent_delivery_is_published(status: DeliveryStatus) -> None:
-    one = claimed(has_callback=True)
-    not_sent = NotSent(claimed=one, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
+    claim = claimed(has_callback=True)
+    not_sent = NotSent(claimed=claim, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
     leases.settle_not_sent([not_sent], now=NOON)
     callback_events.publish_events(now=NOON)
-    assert f"delivery.{status.value}" in event_types(one.notification_id)
+    assert f"delivery.{status.value}" in event_types(claim.notification_id)
 
 
 def test_intermediate_states_are_published() -> None:
@@ -145,18 +145,20 @@ def test_end_on_acceptance_is_published(delivery: NewDelivery, event: EventType)
 
 
 def test_completion_is_published_when_no_channel_is_open() -> None:
-    one = started(channels=(EMAIL, WHATSAPP), has_callback=True)
-    leases.settle([outcome(one, S.SENT)], now=NOON)
+    begun = started(channels=(EMAIL, WHATSAPP), has_callback=True)
+    leases.settle([outcome(begun, S.SENT)], now=NOON)
     callback_events.publish_events(now=NOON)
-    assert event_types(one.notification_id) == [E.DELIVERY_SENT]
+    assert event_types(begun.notification_id) == [E.DELIVERY_SENT]
 
 
 def test_second_failure_after_a_retry_is_published() -> None:
     document = settled(S.FAILED, has_callback=True)
     callback_events.publish_events(now=NOON)
     actions.retry(notification_id=document["_id"], channels=None, now=NOON + HOUR)
-    one = claim(document["_id"], at=NOON + HOUR)
-    not_sent = NotSent(claimed=one, status=S.FAILED, code=FailureCode.QUARANTINED, reason="Again.")
+    delivery = claim(document["_id"], at=NOON + HOUR)
+    not_sent = NotSent(
+        claimed=delivery, status=S.FAILED, code=FailureCode.QUARANTINED, reason="Again."
+    )
     leases.settle_not_sent([not_sent], now=NOON + HOUR)
     callback_events.publish_events(now=NOON + HOUR)
     assert sorted(event_types(document["_id"])) == [

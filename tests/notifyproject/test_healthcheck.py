@@ -42,7 +42,7 @@ def test_program_is_healthy_while_it_writes_heartbeats(
     assert "hasn't started yet" in str(healthcheck.main([program]))
     heartbeat.record(program)
     assert healthcheck.main([program]) is None
-    assert [one.name for one in tmp_path.iterdir()] == [f"{program}.heartbeat"]
+    assert [file.name for file in tmp_path.iterdir()] == [f"{program}.heartbeat"]
     later = float((tmp_path / f"{program}.heartbeat").read_text().split()[0]) + MAX_AGE
     for now, problem in (
         (later, None),

@@ -114,7 +114,7 @@ def test_open_notification_is_not_purged_before_it_is_due(how: str) -> None:
         notification_id = factories.accepted()["_id"]
         store_actions.reschedule(notification_id=notification_id, send_at=due_at, now=NOON)
     stored = factories.read(notification_id)
-    assert due_at in [one.get("next_attempt_at") for one in stored["delivery"]]
+    assert due_at in [delivery.get("next_attempt_at") for delivery in stored["delivery"]]
     assert stored["purge_at"] >= due_at + 7 * DAY
 
 
@@ -122,9 +122,12 @@ def test_reopened_notification_is_not_purged_while_open() -> None:
     document = factories.settled(S.FAILED)
     late = document["purge_at"] - timedelta(minutes=1)
     early = factories.settled(S.FAILED)
-    for one, now, purge_at in ((document, late, late + 14 * DAY), (early, NOON, early["purge_at"])):
+    for item, now, purge_at in (
+        (document, late, late + 14 * DAY),
+        (early, NOON, early["purge_at"]),
+    ):
         reopened = store_actions.reopen(
-            notification_id=one["_id"], channels=[Channel.EMAIL], now=now
+            notification_id=item["_id"], channels=[Channel.EMAIL], now=now
         )
         assert reopened is not None
         assert reopened["purge_at"] == purge_at

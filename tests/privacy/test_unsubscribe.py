@@ -76,9 +76,9 @@ def test_link_uses_the_public_url(settings: Any) -> None:
 def test_link_identifies_address_channel_and_notification(
     address: str, channel: Channel, raw: bytes, locale: str | None
 ) -> None:
-    one = parse_link(token(address, channel=channel, notification_id=ObjectId(raw), locale=locale))
-    assert (one.address, one.channel, one.locale) == (address, channel, locale)
-    assert one.notification_id == ObjectId(raw)
+    link = parse_link(token(address, channel=channel, notification_id=ObjectId(raw), locale=locale))
+    assert (link.address, link.channel, link.locale) == (address, channel, locale)
+    assert link.notification_id == ObjectId(raw)
 
 
 def test_link_is_encrypted() -> None:

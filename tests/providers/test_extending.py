@@ -83,8 +83,8 @@ def subject(paperboy: type[Any]) -> Subject:
 def test_example_provider_keeps_the_contract(
     paperboy: type[Any], project: Project, case: Case
 ) -> None:
-    one = subject(paperboy)
-    checks.check_all(one, case, send(one, case, project))
+    of_paperboy = subject(paperboy)
+    checks.check_all(of_paperboy, case, send(of_paperboy, case, project))
 
 
 def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:

@@ -189,7 +189,7 @@ def _address(kind: ReceiptKind) -> str:
 
 def _effects(head: str, effects: Mapping[str, AddressEffect | None]) -> str:
     return _table(
-        (head, "the address gets"), [(name, ADDRESSES[one]) for name, one in effects.items()]
+        (head, "the address gets"), [(name, ADDRESSES[effect]) for name, effect in effects.items()]
     )
 
 

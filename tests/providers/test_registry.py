@@ -32,15 +32,15 @@ def everything_is_set_up(settings: Any) -> None:
 @pytest.mark.parametrize("channel", SENT)
 def test_test_send_goes_only_to_the_sandbox(channel: Channel) -> None:
     found: tuple[Any, ...] = providers_for(channel, test=True)
-    assert [one.base_url for one in found] == [SANDBOX]
+    assert [provider.base_url for provider in found] == [SANDBOX]
 
 
 @pytest.mark.parametrize("channel", SENT)
 def test_test_and_live_accounts_differ(channel: Channel) -> None:
     tests = providers_for(channel, test=True)
     real = providers_for(channel)
-    assert not {one.account for one in tests} & {one.account for one in real}
-    assert not {one.name for one in tests} & {one.name for one in real}
+    assert not {provider.account for provider in tests} & {provider.account for provider in real}
+    assert not {provider.name for provider in tests} & {provider.name for provider in real}
 
 
 def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None:
@@ -56,7 +56,7 @@ def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None
 
 
 def test_live_rate_limits_do_not_apply_to_tests(settings: Any) -> None:
-    names = {one.name for channel in SENT for one in providers_for(channel, test=True)}
+    names = {provider.name for channel in SENT for provider in providers_for(channel, test=True)}
     assert not names & settings.PROVIDER_RATES.keys()
 
 
@@ -75,7 +75,9 @@ def test_test_push_needs_the_sandbox_service_account(settings: Any) -> None:
 
 def test_inbox_needs_no_sandbox(settings: Any) -> None:
     settings.SANDBOX_URL = ""
-    assert [type(one) for one in providers_for(Channel.IN_APP, test=True)] == [InAppProvider]
+    assert [type(provider) for provider in providers_for(Channel.IN_APP, test=True)] == [
+        InAppProvider
+    ]
 
 
 def test_whatsapp_api_version_is_configurable() -> None:

@@ -35,9 +35,9 @@ def test_omitted_fields_are_not_stored() -> None:
     """Sparse indexes contain only recipients that have the address."""
     register(email="ada@example.com", phone="+351912345678")
     register(LATER, phone="+351912345678")
-    one = stored()
-    assert one is not None
-    assert {"email", "name", "locale", "timezone", "quiet_hours"}.isdisjoint(one)
+    recipient = stored()
+    assert recipient is not None
+    assert {"email", "name", "locale", "timezone", "quiet_hours"}.isdisjoint(recipient)
 
 
 def test_concurrent_registrations_create_one_recipient() -> None:

@@ -68,8 +68,12 @@ def test_batch_is_one_read_by_ids() -> None:
 
 def test_inbound_record_expires_after_a_month() -> None:
     record(ADA)
-    one = ServiceWindow.objects.get()
-    assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + RETENTION)
+    stored = ServiceWindow.objects.get()
+    assert (stored.phone, stored.last_inbound_at, stored.expires_at) == (
+        ADA,
+        NOON,
+        NOON + RETENTION,
+    )
 
 
 def test_later_message_extends_the_window() -> None:

@@ -127,12 +127,16 @@ def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str)
 
 def test_suppression_has_its_source_and_no_address_in_its_id() -> None:
     stored = store(reason=R.COMPLAINT)
-    one = Suppression.objects.get(pk=suppression_id(*EMAIL, R.COMPLAINT))
-    assert (one.channel, one.address) == EMAIL
-    assert (one.reason, one.source, one.marketing_only) == ("complaint", "sendgrid", False)
-    assert (one.created_at, one.expires_at) == (NOON, None)
-    assert stored["_id"] == one.pk
-    assert "ada@" not in one.pk
+    suppression = Suppression.objects.get(pk=suppression_id(*EMAIL, R.COMPLAINT))
+    assert (suppression.channel, suppression.address) == EMAIL
+    assert (suppression.reason, suppression.source, suppression.marketing_only) == (
+        "complaint",
+        "sendgrid",
+        False,
+    )
+    assert (suppression.created_at, suppression.expires_at) == (NOON, None)
+    assert stored["_id"] == suppression.pk
+    assert "ada@" not in suppression.pk
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_reasons_are_listed_newest_first() -> None:
     store(now=NOON + DAY)
     store(("email", "bob@example.com"))
     found = find_by_address(channel="email", address="ADA@example.com")
-    assert [one["reason"] for one in found] == ["hard_bounce", "unsubscribed"]
+    assert [suppression["reason"] for suppression in found] == ["hard_bounce", "unsubscribed"]
 
 
 FULL = {"marketing_only": False}
@@ -268,7 +272,9 @@ def test_anonymized_address_stays_suppressed() -> None:
     store(("email", "bob@example.com"))
     assert suppressions.anonymise([("email", "Ada@example.com"), PHONE]) == 1
     assert find(EMAIL)[EMAIL].reason == "complaint"
-    kept = [one.get("address") for one in collection("suppressions").find().sort("address", 1)]
+    kept = [
+        document.get("address") for document in collection("suppressions").find().sort("address", 1)
+    ]
     assert kept == [None, "bob@example.com"]
     assert "ada@" not in str(list(collection("suppressions").find({"reason": "complaint"})))
     assert suppressions.anonymise([EMAIL]) == 0
@@ -282,7 +288,7 @@ def test_anonymized_suppression_gets_no_address_again() -> None:
 
 
 def listed(**wanted: Any) -> list[str]:
-    return [one["address"] for one in suppressions.page(limit=100, **wanted).documents]
+    return [document["address"] for document in suppressions.page(limit=100, **wanted).documents]
 
 
 @pytest.fixture
@@ -319,7 +325,7 @@ def test_list_is_newest_first_and_filtered() -> None:
     assert len(listed()) == 100
     assert listed()[0] == "user119@example.com"
     assert listed(channel="whatsapp")[0] == "+3519123450117"
-    assert {one[-1] for one in listed(channel="email")} == {"m"}
+    assert {suppression[-1] for suppression in listed(channel="email")} == {"m"}
     assert len(listed(reason=R.COMPLAINT)) == 30
     assert len(listed(channel="whatsapp", reason=R.COMPLAINT)) == 10
 

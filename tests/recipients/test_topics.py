@@ -29,7 +29,7 @@ def fill(topic: str, count: int, *, first: int = 0) -> None:
 def test_concurrent_joins_create_one_member() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: join(topic="news", user_id="ada", now=NOON), range(16)))
-    assert [one["user_id"] for one in members(topic="news", limit=9).documents] == ["ada"]
+    assert [document["user_id"] for document in members(topic="news", limit=9).documents] == ["ada"]
 
 
 def test_user_id_with_a_colon_stays_in_its_topic() -> None:
@@ -88,7 +88,7 @@ def test_memberships_are_found_and_left_by_an_index() -> None:
     with plans("topic_members") as found:
         mine = memberships_of("user-00007")
         assert leave_all("user-00007") == 3
-    assert [one["topic"] for one in mine] == ["alerts", "news", "sales"]
+    assert [membership["topic"] for membership in mine] == ["alerts", "news", "sales"]
     for plan in found:
         assert plan.is_indexed
         assert not plan.sorts

@@ -15,8 +15,10 @@ from tests.support.waiting import until
 def counted(box: Box, query: str = "") -> list[tuple[str, str, str, list[int]]]:
     """Return the counted messages: channel, reference, recipient, and accepting request IDs."""
     found = box.control("GET", f"/copies{query}")["results"]
-    assert all(one["copies"] == len(one["requests"]) for one in found)
-    return [(one["channel"], one["reference"], one["recipient"], one["requests"]) for one in found]
+    assert all(copy["copies"] == len(copy["requests"]) for copy in found)
+    return [
+        (copy["channel"], copy["reference"], copy["recipient"], copy["requests"]) for copy in found
+    ]
 
 
 def test_mail_is_counted_for_each_recipient_by_its_own_reference(box: Box) -> None:
@@ -64,7 +66,7 @@ def test_whatsapp_message_is_counted_by_its_callback_data(box: Box) -> None:
     for reference in ("ref-1", "ref-1", "ref-2"):
         chats.post(text(reference=reference))
     assert counted(box, "?channel=whatsapp&at_least=2") == [("whatsapp", "ref-1", ADA, [1, 2])]
-    copies_of = [one["copies"] for one in box.control("GET", "/messages")["results"]]
+    copies_of = [result["copies"] for result in box.control("GET", "/messages")["results"]]
     assert copies_of == [1, 2, 2]
     assert box.control("GET", "/counters")["duplicates"] == 1
 

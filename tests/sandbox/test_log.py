@@ -142,7 +142,7 @@ def test_restart_restores_requests_and_events(run: RunSandbox, receiver: Receive
         assert (box.requests(), box.control("GET", "/messages")["results"]) == before
         assert box.control("GET", "/counters")["requests"] == 0
         box.send(mail())
-        assert [one["id"] for one in box.requests()] == [3, 2, 1]
+        assert [request["id"] for request in box.requests()] == [3, 2, 1]
     assert len(receiver.posts) >= 1
 
 
@@ -153,9 +153,9 @@ def test_only_the_latest_requests_stay_in_memory(
     with run() as box:
         for _ in range(5):
             box.send(mail())
-        assert [one["id"] for one in box.requests()] == [5, 4, 3]
+        assert [request["id"] for request in box.requests()] == [5, 4, 3]
     with run() as box:
-        assert [one["id"] for one in box.requests()] == [5, 4, 3]
+        assert [request["id"] for request in box.requests()] == [5, 4, 3]
     assert len(list(read_records(box.sandbox.data / REQUESTS_FILE))) == 5
 
 
@@ -165,7 +165,7 @@ def test_requests_with_large_bodies_are_evicted_earlier(
     monkeypatch.setattr(recent_requests, "MAX_BYTES", 50_000)
     for _ in range(5):
         box.send(mail(text="x" * 20_000))
-    assert [one["id"] for one in box.requests()] == [5, 4]
+    assert [request["id"] for request in box.requests()] == [5, 4]
 
 
 def test_incomplete_last_line_is_ignored_and_removed(data: Path, run: RunSandbox) -> None:
@@ -220,4 +220,4 @@ def test_request_is_refused_if_the_log_cannot_be_written(
     assert (answer.status, b"No space left" in answer.data) == (507, True)
     box.send(mail())
     assert [record.id for record in read_records(log)] == [1, 3]
-    assert [one["id"] for one in box.requests()] == [3, 1]
+    assert [request["id"] for request in box.requests()] == [3, 1]

@@ -84,7 +84,7 @@ def test_pages_of_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
     chats.post(message("image", {"id": "1", "caption": "z" * 500}))
     pushes.send("device-" + "t" * 200, data={"reference": "r" * 200, "deep_link": link})
     pushes.send("unregistered-" + "t" * 200)
-    for path in ("/", "/?channel=whatsapp", *(f"/messages/{one}" for one in (1, 2, 4, 6))):
+    for path in ("/", "/?channel=whatsapp", *(f"/messages/{value}" for value in (1, 2, 4, 6))):
         page.goto(box.sandbox.url + path)
         assert page.evaluate("document.documentElement.scrollWidth") == WIDTH
         heights = page.evaluate(

@@ -202,7 +202,7 @@ def test_body_over_thirty_megabytes_is_refused(box: Box) -> None:
     assert box.send(mail(text="x" * padding)).status == 202
     answer = box.send(mail(text="x" * (padding + 1)))
     assert (answer.status, errors(answer)[0]["field"]) == (413, None)
-    assert [one["status"] for one in box.requests()] == [413, 202]
+    assert [request["status"] for request in box.requests()] == [413, 202]
 
 
 def test_compressed_mail_is_refused(box: Box) -> None:
@@ -215,7 +215,7 @@ def test_incomplete_request_is_ignored(box: Box, caplog: pytest.LogCaptureFixtur
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(b"POST /v3/mail/send HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
     box.send(mail())
-    assert [one["status"] for one in box.requests()] == [202]
+    assert [request["status"] for request in box.requests()] == [202]
     assert caplog.records == []
 
 
@@ -238,7 +238,7 @@ def test_sandbox_mode_sends_nothing(box: Box) -> None:
 def test_other_route_is_refused_and_recorded(box: Box, method: str, path: str, status: int) -> None:
     answer = box.http.request(method, box.sandbox.url + path)
     assert (answer.status, errors(answer)[0]["field"]) == (status, None)
-    assert [(one["method"], one["path"]) for one in box.requests()] == [(method, path)]
+    assert [(request["method"], request["path"]) for request in box.requests()] == [(method, path)]
 
 
 PDF = {

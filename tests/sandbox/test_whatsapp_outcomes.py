@@ -35,7 +35,7 @@ def test_outcomes_have_one_number_each() -> None:
 
 
 def test_number_that_resembles_a_magic_one_has_no_outcome() -> None:
-    assert [magic(one) for one in ("447700901026", "26", "4477009000260", "447700900999")] == [
+    assert [magic(text) for text in ("447700901026", "26", "4477009000260", "447700900999")] == [
         ""
     ] * 4
     assert magic("12024900026") == "undeliverable"
@@ -60,8 +60,8 @@ def test_accepted_message_causes_its_statuses(
 ) -> None:
     assert chats.send(to).status == 200
     found = wait_for(meta_receiver, *kinds)
-    assert {one["recipient_id"] for one in found} == {to.removeprefix("+")}
-    assert {one["id"] for one in found} == {chats.box.requests()[0]["message_id"]}
+    assert {item["recipient_id"] for item in found} == {to.removeprefix("+")}
+    assert {item["id"] for item in found} == {chats.box.requests()[0]["message_id"]}
 
 
 def test_message_to_no_events_causes_none(chats: WhatsAppClient, meta_receiver: Receiver) -> None:

@@ -100,7 +100,7 @@ def test_later_version_is_an_unknown_path(chats: WhatsAppClient, version: str) -
 
 def test_errors_have_a_subcode_only_in_old_versions(chats: WhatsAppClient) -> None:
     found = [error(chats.send("x", version=version)) for version in ("v15.0", "v16.0")]
-    assert [one.get("error_subcode") for one in found] == [2494010, None]
+    assert [item.get("error_subcode") for item in found] == [2494010, None]
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{} {}"])

@@ -38,7 +38,7 @@ def chats(box: Box) -> WhatsAppClient:
 def body_of(*texts: Any) -> list[dict[str, Any]]:
     """Return the components of a template message, with these parameters for the body."""
     whole = template()["template"]["components"]
-    return [{**whole[1], "parameters": [words(one) for one in texts]}, whole[0], whole[2]]
+    return [{**whole[1], "parameters": [words(text) for text in texts]}, whole[0], whole[2]]
 
 
 def test_accepted_template_is_filled(chats: WhatsAppClient) -> None:
@@ -182,7 +182,7 @@ def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) ->
     made = chats.add_template({**ORDER, "language": "pt_BR"}).json()
     assert (made["status"], made["category"]) == ("APPROVED", "UTILITY")
     listed = chats.graph("GET", f"{path}?name=order_shipped").json()["data"]
-    assert [one["language"] for one in listed] == ["en", "pt_BR"]
+    assert [item["language"] for item in listed] == ["en", "pt_BR"]
     assert listed[1]["id"] == made["id"]
     assert chats.graph("DELETE", f"{path}?name=order_shipped").json() == {"success": True}
     assert chats.post(template()).status == 404
@@ -204,8 +204,8 @@ def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) ->
         (worded("It is {{1}} now.", example={}), "an example of each variable"),
         (worded("It is {{1}} now.", example={"body_text": [["a", "b"]]}), "an example of each"),
         *(
-            (worded("It is {{1}} now.", example={"body_text": [[one]]}), "an example of each")
-            for one in ("", " ", "\ncustomer", "a\nb", "a\tb", "a     b", 7)
+            (worded("It is {{1}} now.", example={"body_text": [[value]]}), "an example of each")
+            for value in ("", " ", "\ncustomer", "a\nb", "a\tb", "a     b", 7)
         ),
         (worded(""), "must have a text"),
         ({"category": "AUTHENTICATION"}, "fixed text and one OTP button"),

@@ -143,7 +143,7 @@ def test_statuses_out_of_order_have_their_own_times(
 ) -> None:
     chats.send("+447700900005")
     found = wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
-    times = {one["status"]: int(one["timestamp"]) for one in found}
+    times = {item["status"]: int(item["timestamp"]) for item in found}
     assert times["sent"] < times["delivered"] < times["read"]
 
 
@@ -166,7 +166,7 @@ def test_requested_statuses_are_sent_in_any_order_and_number(
     chats.box.control("POST", "/events", late)
     failed = wait_for(meta_receiver, "read", "read", "read", "failed")[-1]
     assert (failed["errors"][0]["code"], failed["timestamp"]) == (131031, "1700000000")
-    assert len({json.dumps(one) for one in wait_for(meta_receiver, *["read"] * 3, "failed")}) == 2
+    assert len({json.dumps(item) for item in wait_for(meta_receiver, *["read"] * 3, "failed")}) == 2
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,14 @@ class Message:
 
     @property
     def ids(self) -> list[ObjectId]:
-        return [ObjectId(one) for one in self.args[0]]
+        return [ObjectId(item) for item in self.args[0]]
 
 
 def queued_messages(broker: redis.Redis, queue: str = "email.normal") -> list[Message]:
     """Return the messages of a queue, oldest first."""
     raw = broker.lrange(queue, 0, -1)
     assert isinstance(raw, list)
-    return [_message(queue, one) for one in reversed(raw)]
+    return [_message(queue, item) for item in reversed(raw)]
 
 
 def work(broker: redis.Redis, queue: str = "email.normal", *, clock: Clock) -> list[Message]:

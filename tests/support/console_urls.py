@@ -91,11 +91,11 @@ def named() -> set[str]:
 
 
 def _patterns(resolver: URLResolver, *, inside: bool = False) -> Iterator[URLPattern]:
-    for one in resolver.url_patterns:
-        if isinstance(one, URLResolver):
-            yield from _patterns(one, inside=inside or one.namespace == "admin")
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLResolver):
+            yield from _patterns(pattern, inside=inside or pattern.namespace == "admin")
         elif inside:
-            yield one
+            yield pattern
 
 
 def addresses_with(value: str) -> list[str]:
@@ -132,7 +132,7 @@ def page_paths() -> list[str]:
 
 def arguments(name: str) -> dict[str, Any]:
     """Return a value for each variable of the URL with this name."""
-    (pattern,) = [one for one in _patterns(get_resolver()) if one.name == name]
+    (pattern,) = [pattern for pattern in _patterns(get_resolver()) if pattern.name == name]
     values = {"object_id": NOBODY, "slug": "mfa_code", "number": 1}
     known = pattern.pattern.converters
     return {part: values.get(part, NOBODY) for part in known}

@@ -34,8 +34,8 @@ def test_what_may_have_been_sent_fails_and_what_is_due_later_stays() -> None:
     later = factories.accepted(send_at=STOPPED_AT + timedelta(minutes=1))["_id"]
     assert after_restore("--dry-run").startswith("Would give up 2 notifications")
     assert after_restore().startswith("Gave up 2 notifications")
-    for one in (due, sending):
-        ended = delivery(read(one))
+    for item in (due, sending):
+        ended = delivery(read(item))
         assert (ended["status"], ended["failure_code"]) == (S.FAILED, "outcome_unknown")
         assert ended["next_attempt_at"] is None
     assert delivery(read(later))["status"] == S.PENDING
@@ -67,7 +67,7 @@ def test_started_broadcasts_and_bulk_operations_are_paused() -> None:
     bulk.failed()
     operation = bulk.started(bulk.Time())
     assert after_restore().endswith("paused 1 broadcasts and 1 bulk operations.\n")
-    statuses = [repository.get(one)["status"] for one in (begun, later)]
+    statuses = [repository.get(item)["status"] for item in (begun, later)]
     assert statuses == [BroadcastStatus.PAUSED, BroadcastStatus.SCHEDULED]
     stage = collection("operations").find_one({"_id": operation.id})["stage"]
     assert stage == BulkStage.PAUSED

@@ -78,8 +78,8 @@ def test_client_has_only_its_scopes(scopes: list[Scope], scope: Scope, is_allowe
 
 
 def test_wrong_secret_is_rejected() -> None:
-    one, other = issue(client()), issue(client("other"))
-    forged = f"ntf_{one.prefix}_{other.text[len('ntf_') + 11 :]}"
+    first, other = issue(client()), issue(client("other"))
+    forged = f"ntf_{first.prefix}_{other.text[len('ntf_') + 11 :]}"
     assert KEY.fullmatch(forged)
     assert not is_accepted(forged)
 

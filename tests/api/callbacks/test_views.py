@@ -32,8 +32,8 @@ def shop(db: None) -> App:
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[Receiver]:
     settings.CALLBACK_LOOPBACK = True
-    with receiving() as one:
-        yield one
+    with receiving() as server:
+        yield server
 
 
 def deliveries(app: App, **query: Any) -> list[dict[str, Any]]:
@@ -72,7 +72,9 @@ def test_invalid_callback_is_refused(
 ) -> None:
     answer = shop.put("/callbacks", HOOK | change)
     assert answer.status_code == 422
-    assert [(one["pointer"], one["code"]) for one in answer.json()["errors"]] == [(pointer, code)]
+    assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [
+        (pointer, code)
+    ]
     assert "url" not in change or change["url"].encode() not in answer.content
     assert shop.get("/callbacks").status_code == 404
 
@@ -110,7 +112,7 @@ def test_deliveries_are_paginated(shop: App) -> None:
     ids = [shop.post("/callbacks/test").json()["id"] for _ in range(5)]
     found = pages(shop.get, "/callbacks/deliveries", limit=2)
     assert [len(page) for page in found] == [2, 2, 1]
-    assert sorted(one["id"] for page in found for one in page) == sorted(ids)
+    assert sorted(message["id"] for page in found for message in page) == sorted(ids)
 
 
 @pytest.mark.parametrize("query", [{"status": "lost"}, {"limit": "0"}])
@@ -132,8 +134,8 @@ def test_delivery_is_replayed(shop: App, receiver: Receiver) -> None:
 
 def test_another_clients_delivery_is_not_replayed(shop: App) -> None:
     other = new_app("other")
-    for one in (shop, other):
-        one.put("/callbacks", HOOK)
+    for message in (shop, other):
+        message.put("/callbacks", HOOK)
     sent = shop.post("/callbacks/test").json()["id"]
     outbox.fail_pending(client_id=shop.id, reason="HTTP 500.")
     assert other.post(f"/callbacks/deliveries/{sent}/replay").status_code == 404
@@ -170,7 +172,7 @@ def test_event_body_identifies_its_subject(shop: App) -> None:
         DeliveryStatus.FAILED, client_id=shop.id, has_callback=True, external_id="order-7"
     )
     callback_events.publish_events(now=utc_now())
-    by_type = {one["type"]: one for one in deliveries(shop)}
+    by_type = {delivery["type"]: delivery for delivery in deliveries(shop)}
     assert set(by_type) == {"delivery.failed", "notification.completed"}
     failed = by_type["delivery.failed"]
     assert failed["notification_id"] == str(document["_id"])
@@ -252,7 +254,7 @@ def test_refused_change_leaves_the_callback_unchanged(app: App) -> None:
     assert app.get("/callbacks").json() == before
 
 
-@pytest.mark.parametrize("one", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
-def test_unknown_delivery_is_not_found(app: App, one: str) -> None:
+@pytest.mark.parametrize("identifier", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
+def test_unknown_delivery_is_not_found(app: App, identifier: str) -> None:
     app.put("/callbacks", VALID_HOOK)
-    assert app.post(f"/callbacks/deliveries/{one}/replay").status_code == 404
+    assert app.post(f"/callbacks/deliveries/{identifier}/replay").status_code == 404

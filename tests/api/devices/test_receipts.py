@@ -29,30 +29,35 @@ NO_DISK = {"errorCode": 14031}
 EVENTS = ("delivered", "opened")
 
 
-def send_receipt(app: App, one: str, notification_id: Any, event: Any = "delivered") -> Answer:
+def send_receipt(
+    app: App, device_id: str, notification_id: Any, event: Any = "delivered"
+) -> Answer:
     body = {"notification_id": str(notification_id), "event": event}
-    return app.post(f"/devices/{one}/receipts", body)
+    return app.post(f"/devices/{device_id}/receipts", body)
 
 
 def start_push(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
-    one = factories.claimed(channel=Channel.PUSH, client_id=app.id, **fields)
-    return factories.start(replace(one, device_ids=devices), provider="fcm")
+    claim = factories.claimed(channel=Channel.PUSH, client_id=app.id, **fields)
+    return factories.start(replace(claim, device_ids=devices), provider="fcm")
 
 
 def settle(
-    one: ClaimedDelivery, status: DeliveryStatus = S.SENT, *, accepted: Sequence[str] | None = None
+    claim: ClaimedDelivery,
+    status: DeliveryStatus = S.SENT,
+    *,
+    accepted: Sequence[str] | None = None,
 ) -> None:
     """Settle a push. If sent, all devices accepted it, unless ``accepted`` lists them."""
-    targets = one.device_ids if accepted is None and status is S.SENT else accepted or ()
+    targets = claim.device_ids if accepted is None and status is S.SENT else accepted or ()
     answer = {"provider": "fcm", "provider_message_id": None, "response": {"status": 200}}
-    outcome = settlement(one, status, **answer, accepted_targets=tuple(targets))
+    outcome = settlement(claim, status, **answer, accepted_targets=tuple(targets))
     leases.settle([outcome], now=NOON)
 
 
 def sent(app: App, *devices: str, **fields: Any) -> ObjectId:
-    one = start_push(app, *devices, **fields)
-    settle(one)
-    return one.notification_id
+    begun = start_push(app, *devices, **fields)
+    settle(begun)
+    return begun.notification_id
 
 
 def push(notification_id: ObjectId) -> dict[str, Any]:
@@ -136,12 +141,12 @@ def test_receipts_in_any_order_end_as_read(app: App, phone: str, events: Sequenc
 def test_receipt_before_settlement_is_kept(
     app: App, phone: str, event: str, outcome: DeliveryStatus
 ) -> None:
-    one = start_push(app, phone)
-    assert send_receipt(app, phone, one.notification_id, event).status_code == 204
-    early = push(one.notification_id)["status"]
-    settle(one, outcome)
+    begun = start_push(app, phone)
+    assert send_receipt(app, phone, begun.notification_id, event).status_code == 204
+    early = push(begun.notification_id)["status"]
+    settle(begun, outcome)
     assert early == "sending"
-    assert status_of(one.notification_id) == {"opened": "read"}.get(event, event)
+    assert status_of(begun.notification_id) == {"opened": "read"}.get(event, event)
 
 
 def test_receipt_reads_and_changes_one_attempt_by_an_index(app: App, phone: str) -> None:
@@ -154,9 +159,9 @@ def test_receipt_reads_and_changes_one_attempt_by_an_index(app: App, phone: str)
 
 
 def returned_unsent(app: App, phone: str) -> ObjectId:
-    one = start_push(app, phone)
-    leases.return_unsent([one], now=NOON)
-    return one.notification_id
+    begun = start_push(app, phone)
+    leases.return_unsent([begun], now=NOON)
+    return begun.notification_id
 
 
 UNMATCHED: dict[str, Callable[[App, str], Any]] = {
@@ -183,9 +188,9 @@ def test_receipt_for_a_push_not_sent_to_the_device_is_not_found(
     assert "last_receipt_at" not in factories.stored_device(phone)
 
 
-@pytest.mark.parametrize("one", ["x", "0" * 64, "A" * 64, "0" * 63, "%00"])
-def test_receipt_of_an_invalid_device_is_not_found(app: App, phone: str, one: str) -> None:
-    answer = send_receipt(app, one, sent(app, phone))
+@pytest.mark.parametrize("device_id", ["x", "0" * 64, "A" * 64, "0" * 63, "%00"])
+def test_receipt_of_an_invalid_device_is_not_found(app: App, phone: str, device_id: str) -> None:
+    answer = send_receipt(app, device_id, sent(app, phone))
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 

@@ -51,10 +51,10 @@ def register(app: App, **fields: Any) -> Answer:
     return call(app, "PUT", "/devices", device(**fields))
 
 
-def deactivate_device(one: str = ID) -> None:
+def deactivate_device(device_id: str = ID) -> None:
     now = utc_now()
     status.deactivate(
-        device_ids=[one],
+        device_ids=[device_id],
         reason=DeactivationReason.UNREGISTERED,
         evidence=Evidence(at=now.replace(year=now.year + 1), source="fcm"),
         now=now,
@@ -386,15 +386,15 @@ def test_invalid_list_query_is_refused(
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
 
 
-@pytest.mark.parametrize("one", ["x", "0" * 64, "A" * 64, "0" * 63, ID[:-1] + "g", "%00"])
-def test_unknown_device_is_not_found(app: App, one: str) -> None:
+@pytest.mark.parametrize("device_id", ["x", "0" * 64, "A" * 64, "0" * 63, ID[:-1] + "g", "%00"])
+def test_unknown_device_is_not_found(app: App, device_id: str) -> None:
     calls = [
         *(("GET", "", None), ("PATCH", "", {"language": "pt"})),
         *(("PATCH", "", {"device_token": "new-token"}), ("PATCH", "", {"is_active": True})),
         *(("DELETE", "", None), ("POST", "/heartbeat", PRESENCE), ("PUT", "/preferences", {})),
     ]
     for method, below, body in calls:
-        answer = call(app, method, f"/devices/{one}{below}", body)
+        answer = call(app, method, f"/devices/{device_id}{below}", body)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), method
     assert collection("devices").count_documents({}) == 0
 

@@ -17,7 +17,7 @@ from tests.support.waiting import computing
 
 
 def errors_of(value: Any) -> dict[str, str]:
-    return {one.pointer: one.code for one in find_errors(value, NotificationRequest)}
+    return {error.pointer: error.code for error in find_errors(value, NotificationRequest)}
 
 
 def detail_of(name: str) -> str:
@@ -85,7 +85,7 @@ def test_many_problems_are_found_in_bounded_time() -> None:
     with computing(at_most=0.5):
         found = find_errors(body, TypeRequest)
     assert len(found) == MAX_PROBLEMS
-    assert not any("Did you mean" in one.detail for one in found[MAX_HINTS:])
+    assert not any("Did you mean" in error.detail for error in found[MAX_HINTS:])
 
 
 def test_each_bulk_item_reports_all_its_invalid_fields(app: App) -> None:
@@ -94,7 +94,8 @@ def test_each_bulk_item_reports_all_its_invalid_fields(app: App) -> None:
         "/notifications/bulk", {"notifications": items}, headers={"Idempotency-Key": "1"}
     )
     found = [
-        {error["pointer"] for error in one["error"]["errors"]} for one in answer.json()["results"]
+        {error["pointer"] for error in result["error"]["errors"]}
+        for result in answer.json()["results"]
     ]
     assert found == [{"/type", "/userId", "/ttl"}, {"/channels", "/data"}]
 

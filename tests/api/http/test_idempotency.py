@@ -90,9 +90,9 @@ def test_concurrent_requests_create_one_notification(app: App) -> None:
         accepted = (
             acceptance.accept(notification_request, caller=caller, now=utc_now()) for _ in range(4)
         )
-        return [one.document["_id"] for one in accepted]
+        return [acceptance_.document["_id"] for acceptance_ in accepted]
 
-    ids = [one for some in at_once(*[accept] * 50) for one in some]
+    ids = [item for some in at_once(*[accept] * 50) for item in some]
     assert (len(ids), len(set(ids))) == (200, 1)
     assert collection("notifications").count_documents({}) == 1
 

@@ -99,7 +99,9 @@ def test_status_titles_do_not_depend_on_the_python_version(status: int, title: s
 
 
 PAGE = (BASE_DIR / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-CATALOGUE = {one.code: one for one in vars(problems).values() if isinstance(one, ProblemType)}
+CATALOGUE = {
+    problem.code: problem for problem in vars(problems).values() if isinstance(problem, ProblemType)
+}
 
 
 def test_page_lists_every_problem_type() -> None:
@@ -110,7 +112,7 @@ def test_page_lists_every_problem_type() -> None:
         )
         for code in re.findall(r"`(\w+)`", codes)
     }
-    assert listed == {code: (one.status, one.title) for code, one in CATALOGUE.items()}
+    assert listed == {code: (problem.status, problem.title) for code, problem in CATALOGUE.items()}
 
 
 def test_request_for_another_host_is_told_which_setting_admits_it(client: Client) -> None:

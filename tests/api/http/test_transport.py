@@ -94,11 +94,15 @@ def routes(app: App) -> list[tuple[str, str, str]]:
 def _operations(names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     described = SchemaGenerator().get_schema(request=None, public=True)
     for path, methods in described["paths"].items():
-        for method, one in methods.items():
-            kinds = one.get("requestBody", {}).get("content", {}) if path.count("/api/v1/") else {}
+        for method, operation in methods.items():
+            kinds = (
+                operation.get("requestBody", {}).get("content", {})
+                if path.count("/api/v1/")
+                else {}
+            )
             if "application/json" in kinds and "webhook" not in path:
                 address = path.removeprefix("/api/v1").format(**names)
-                yield one["operationId"], method.upper(), address
+                yield operation["operationId"], method.upper(), address
 
 
 def ask(app: App, method: str, path: str, raw: bytes, **options: Any) -> Answer:
@@ -121,7 +125,7 @@ def test_unreadable_body_is_400_on_every_route(
             assert outcome(app, method, path, b" \n") == (400, "empty_body"), name
         for raw, code in UNPARSEABLE:
             assert outcome(app, method, path, raw) == (400, code), (name, raw[:20])
-    assert not any(collection(one).count_documents({}) for one in CHANGED)
+    assert not any(collection(name).count_documents({}) for name in CHANGED)
 
 
 def test_invalid_body_is_422_with_a_pointer_on_every_route(
@@ -137,16 +141,16 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
             # A bulk body is refused at its one property.
             expected = "unknown_field" if name == "createNotifications" else code
             assert expected in codes, (name, raw[:20], codes)
-    assert not any(collection(one).count_documents({}) for one in CHANGED)
+    assert not any(collection(name).count_documents({}) for name in CHANGED)
 
 
 def _request_contents(described: Any) -> dict[str, Any]:
     """Return the described body of each operation that takes one."""
     return {
-        one["operationId"]: one["requestBody"]["content"]["application/json"]
+        method["operationId"]: method["requestBody"]["content"]["application/json"]
         for methods in described["paths"].values()
-        for one in methods.values()
-        if "requestBody" in one
+        for method in methods.values()
+        if "requestBody" in method
     }
 
 
@@ -155,7 +159,7 @@ def _wrong_fields(described: Any, schema: Any) -> Iterator[tuple[str, Any, str]]
     body = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     for field, described_field in body["properties"].items():
         options = described_field.get("anyOf", [described_field])
-        types = {one.get("type") for one in options}
+        types = {option.get("type") for option in options}
         wrong: list[Any] = ["wrong", True, 1.5] if "integer" in types else [5]
         wrong += [{"$gt": ""}, ["x"]] if "string" in types else []
         wrong += [] if "null" in types else [None]
@@ -175,7 +179,7 @@ def test_field_of_a_wrong_type_and_missing_field_are_422_on_every_route(
             body = {n: v for n, v in {**example, field: value}.items() if v is not ...}
             answer = ask(app, method, path, json.dumps(body).encode())
             assert (answer.status_code, pointers(answer)) == (422, {f"/{field}": code}), name
-    assert not any(collection(one).count_documents({}) for one in CHANGED)
+    assert not any(collection(name).count_documents({}) for name in CHANGED)
 
 
 def test_all_invalid_fields_are_reported_at_once_on_every_route(
@@ -193,7 +197,7 @@ def test_all_invalid_fields_are_reported_at_once_on_every_route(
         assert pointers(answer) == {**expected, f"/{misspelled}": "unknown_field"}, name
         (detail,) = (e["detail"] for e in answer.json()["errors"] if e["code"] == "unknown_field")
         assert "Did you mean `" in detail, name
-    assert not any(collection(one).count_documents({}) for one in CHANGED)
+    assert not any(collection(name).count_documents({}) for name in CHANGED)
 
 
 def test_unsupported_body_is_415_on_every_route(

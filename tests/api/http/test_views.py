@@ -66,7 +66,7 @@ def app() -> App:
         (None, disable, 422),
         (disable, enable, 202),
     ],
-    ids=lambda one: getattr(one, "__name__", str(one)),
+    ids=lambda item: getattr(item, "__name__", str(item)),
 )
 def test_change_by_another_process_applies_to_the_next_request(
     app: App, before: Callable[[App], None] | None, change: Callable[[App], None], status: int

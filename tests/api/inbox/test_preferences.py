@@ -29,7 +29,7 @@ def put(user: InboxUser, **fields: Any) -> Any:
 def test_choices_are_the_active_types_and_critical_ones_are_locked(ada: InboxUser) -> None:
     body = ada.get("/preferences").json()
     assert (body["preferences"], body["quiet_hours"]) == ({}, None)
-    types = {one["slug"]: one for one in body["types"]}
+    types = {type_["slug"]: type_ for type_ in body["types"]}
     assert types["mfa_code"]["is_locked"]
     shipped = types["order_shipped"]
     assert (shipped["is_locked"], shipped["category"]) == (False, "transactional")
@@ -46,7 +46,7 @@ def test_preference_applies_to_the_next_notification(app: App, ada: InboxUser) -
     assert answer.json()["quiet_hours"] == hours
     assert ada.get("/preferences").json() == answer.json()
     sent = app.notify(user_id="ada", channels=["email", "in_app"]).json()["delivery"]
-    assert {one["channel"]: one["status"] for one in sent} == {
+    assert {delivery["channel"]: delivery["status"] for delivery in sent} == {
         "email": "suppressed",
         "in_app": "delivered",
     }
@@ -122,11 +122,11 @@ def test_no_wish_stops_or_takes_a_login_code(
     # Also as the template of another type.
     other = app.notify(type="payment_confirmed", content={"template_id": "mfa_code"}, **fields)
     assert other.status_code == 202
-    ids = [ObjectId(one.json()["id"]) for one in (answer, other)]
+    ids = [ObjectId(delivery.json()["id"]) for delivery in (answer, other)]
     pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=utc_now)
-    assert [one.recipient for one in fcm.seen] == ["ada@example.com"] * 2
-    for one in (answer, other):
-        found = app.get(f"/notifications/{one.json()['id']}").json()["delivery"]
+    assert [request.recipient for request in fcm.seen] == ["ada@example.com"] * 2
+    for delivery in (answer, other):
+        found = app.get(f"/notifications/{delivery.json()['id']}").json()["delivery"]
         assert {d["channel"]: d["status"] for d in found} == {"email": "sent"}
     assert ada.ids() == []
 

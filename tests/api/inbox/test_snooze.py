@@ -26,17 +26,17 @@ def ada(app: App) -> InboxUser:
     return InboxUser(app=app)
 
 
-def snooze(ada: InboxUser, one: Any, *, ahead: timedelta = HOUR) -> Any:
-    return ada.post(f"/{one['_id']}/snooze", {"until": (utc_now() + ahead).isoformat()})
+def snooze(ada: InboxUser, snoozed: Any, *, ahead: timedelta = HOUR) -> Any:
+    return ada.post(f"/{snoozed['_id']}/snooze", {"until": (utc_now() + ahead).isoformat()})
 
 
 def test_snoozed_item_is_hidden_and_not_counted(app: App, ada: InboxUser) -> None:
-    one, other = delivered(app, created_at=at(0)), delivered(app, created_at=at(1))
-    answer = snooze(ada, one)
+    first, other = delivered(app, created_at=at(0)), delivered(app, created_at=at(1))
+    answer = snooze(ada, first)
     assert (answer.status_code, answer.json()["snoozed_until"] is None) == (200, False)
     assert ada.counts() == (1, 1)
     assert ada.ids() == [str(other["_id"])]
-    assert ada.ids(snoozed="true") == [str(one["_id"])]
+    assert ada.ids(snoozed="true") == [str(first["_id"])]
 
 
 def test_item_comes_back_by_itself_as_new_and_unread(app: App, ada: InboxUser) -> None:
@@ -57,67 +57,67 @@ def test_item_comes_back_by_itself_as_new_and_unread(app: App, ada: InboxUser) -
 
 
 def test_item_that_comes_back_is_unseen(app: App, ada: InboxUser) -> None:
-    one = delivered(app)
+    document = delivered(app)
     ada.get()
     assert ada.counts() == (1, 0)
-    snooze(ada, one)
+    snooze(ada, document)
     actions.resurface_due(now=utc_now() + 2 * HOUR)
     assert ada.counts() == (1, 1)
 
 
 def test_item_comes_back_by_hand_as_it_was(app: App, ada: InboxUser) -> None:
-    one = delivered(app, created_at=at(0))
+    document = delivered(app, created_at=at(0))
     newer = delivered(app, created_at=at(1))
-    ada.post(f"/{one['_id']}/read")
+    ada.post(f"/{document['_id']}/read")
     before = ada.get().json()["results"]
-    snooze(ada, one)
+    snooze(ada, document)
     for _ in range(2):
-        assert ada.post(f"/{one['_id']}/unsnooze").status_code == 200
+        assert ada.post(f"/{document['_id']}/unsnooze").status_code == 200
     assert ada.get().json()["results"] == before
     assert before[0]["id"] == str(newer["_id"])
 
 
 def test_snoozing_again_moves_the_time(app: App, ada: InboxUser) -> None:
-    one = delivered(app)
-    snooze(ada, one, ahead=HOUR)
-    snooze(ada, one, ahead=DAY)
+    document = delivered(app)
+    snooze(ada, document, ahead=HOUR)
+    snooze(ada, document, ahead=DAY)
     assert actions.resurface_due(now=utc_now() + 2 * HOUR) == 0
     assert actions.resurface_due(now=utc_now() + 2 * DAY) == 1
 
 
 def test_archiving_ends_a_snooze_and_snoozing_leaves_the_archive(app: App, ada: InboxUser) -> None:
-    one = delivered(app)
-    snooze(ada, one)
-    ada.post(f"/{one['_id']}/archive")
-    assert (ada.ids(archived="true"), ada.ids(snoozed="true")) == ([str(one["_id"])], [])
-    snooze(ada, one)
-    assert (ada.ids(archived="true"), ada.ids(snoozed="true")) == ([], [str(one["_id"])])
+    document = delivered(app)
+    snooze(ada, document)
+    ada.post(f"/{document['_id']}/archive")
+    assert (ada.ids(archived="true"), ada.ids(snoozed="true")) == ([str(document["_id"])], [])
+    snooze(ada, document)
+    assert (ada.ids(archived="true"), ada.ids(snoozed="true")) == ([], [str(document["_id"])])
 
 
 def test_reading_a_snoozed_item_does_not_bring_it_back(app: App, ada: InboxUser) -> None:
-    one = delivered(app)
-    snooze(ada, one)
-    assert ada.post(f"/{one['_id']}/read").json()["is_read"]
+    document = delivered(app)
+    snooze(ada, document)
+    assert ada.post(f"/{document['_id']}/read").json()["is_read"]
     assert ada.ids() == []
 
 
 def test_expired_item_comes_back_as_it_was(app: App, ada: InboxUser) -> None:
-    one = delivered(app, created_at=utc_now(), expires_at=utc_now() + HOUR)
-    ada.post(f"/{one['_id']}/read")
-    place = factories.read(one["_id"])["inbox_at"]
-    snooze(ada, one, ahead=2 * HOUR)
+    item = delivered(app, created_at=utc_now(), expires_at=utc_now() + HOUR)
+    ada.post(f"/{item['_id']}/read")
+    place = factories.read(item["_id"])["inbox_at"]
+    snooze(ada, item, ahead=2 * HOUR)
     assert actions.resurface_due(now=utc_now() + 3 * HOUR) == 1
-    document = factories.read(one["_id"])
+    document = factories.read(item["_id"])
     assert (document["is_read"], document["inbox_at"]) == (True, place)
 
 
 def test_deleted_item_does_not_come_back(app: App, ada: InboxUser) -> None:
-    one = delivered(app)
-    snooze(ada, one)
-    app.delete(f"/notifications/{one['_id']}")
+    document = delivered(app)
+    snooze(ada, document)
+    app.delete(f"/notifications/{document['_id']}")
     actions.resurface_due(now=utc_now() + 2 * HOUR)
     assert (ada.ids(), ada.ids(snoozed="true")) == ([], [])
-    assert ada.post(f"/{one['_id']}/unsnooze").status_code == 404
+    assert ada.post(f"/{document['_id']}/unsnooze").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_snoozed_list_conflicts_with_other_lists(ada: InboxUser) -> None:
 
 def test_snoozed_items_are_paged_in_order_of_their_return(app: App, ada: InboxUser) -> None:
     items = [delivered(app, created_at=at(n)) for n in range(3)]
-    for place, one in enumerate(items):
-        snooze(ada, one, ahead=(3 - place) * HOUR)
-    expected = [str(one["_id"]) for one in reversed(items)]
+    for place, item in enumerate(items):
+        snooze(ada, item, ahead=(3 - place) * HOUR)
+    expected = [str(item["_id"]) for item in reversed(items)]
     first = ada.get(snoozed="true", limit=2).json()
-    assert [one["id"] for one in first["results"]] == expected[:2]
+    assert [result["id"] for result in first["results"]] == expected[:2]
     rest = ada.get(snoozed="true", limit=2, cursor=first["next"]).json()
-    assert [one["id"] for one in rest["results"]] == expected[2:]
+    assert [result["id"] for result in rest["results"]] == expected[2:]
 
 
 def test_snoozes_are_read_by_their_own_indexes(app: App, ada: InboxUser) -> None:
@@ -184,8 +184,8 @@ def test_item_of_a_type_or_category(app: App, ada: InboxUser) -> None:
 
 
 def test_erased_recipients_snooze_is_gone(app: App, ada: InboxUser) -> None:
-    one = delivered(app)
-    snooze(ada, one)
+    document = delivered(app)
+    snooze(ada, document)
     erasure.erase(user_id="ada", now=utc_now())
     actions.resurface_due(now=utc_now() + 2 * HOUR)
     assert collection("notifications").count_documents(Inbox(app.id, "ada").match()) == 0

@@ -150,12 +150,12 @@ def test_token_expires_after_its_lifetime(app: App) -> None:
 
 
 def test_revoked_token_is_refused_at_once(app: App) -> None:
-    one, other = InboxUser(app=app), InboxUser(app=app)
-    jti = claims_of(one.token)["jti"]
+    first, other = InboxUser(app=app), InboxUser(app=app)
+    jti = claims_of(first.token)["jti"]
     for _ in range(2):
         answer = app.delete(f"/inbox/tokens/{jti}")
         assert (answer.status_code, answer.content) == (204, b"")
-    assert one.get().status_code == 401
+    assert first.get().status_code == 401
     assert other.get().status_code == 200
 
 

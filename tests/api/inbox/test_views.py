@@ -49,11 +49,11 @@ def test_scheduled_cancelled_and_expired_are_not_shown(app: App, ada: InboxUser)
 
 
 def test_scheduled_notification_is_ordered_by_delivery_time(app: App, ada: InboxUser) -> None:
-    one = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(60), at=at(60))
+    claim = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(60), at=at(60))
     newer = delivered(app, created_at=at(30))
-    begun = factories.start(one, at=at(60), provider="inbox")
+    begun = factories.start(claim, at=at(60), provider="inbox")
     leases.settle([factories.settlement(begun, S.DELIVERED, at=at(60))], now=at(60))
-    assert ada.ids() == [str(one.notification_id), str(newer["_id"])]
+    assert ada.ids() == [str(claim.notification_id), str(newer["_id"])]
 
 
 def test_deleted_notification_is_not_found(app: App, ada: InboxUser) -> None:
@@ -150,18 +150,18 @@ def test_destroyed_code_is_masked(app: App, ada: InboxUser) -> None:
 
 
 def test_read_and_unread_are_idempotent(app: App, ada: InboxUser) -> None:
-    one, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
-    read = ada.post(f"{one}/read").json()
+    first, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
+    read = ada.post(f"{first}/read").json()
     assert (read["is_read"], bool(read["read_at"])) == (True, True)
-    assert ada.post(f"{one}/read").json() == read
+    assert ada.post(f"{first}/read").json() == read
     assert ada.ids(unread="true") == [other[1:]]
     assert ada.counts()[0] == 1
-    unread = ada.post(f"{one}/unread").json()
+    unread = ada.post(f"{first}/unread").json()
     assert (unread["is_read"], unread["read_at"]) == (False, None)
-    assert ada.post(f"{one}/unread").json() == unread
-    assert ada.ids(unread="true") == [other[1:], one[1:]]
+    assert ada.post(f"{first}/unread").json() == unread
+    assert ada.ids(unread="true") == [other[1:], first[1:]]
     assert ada.counts()[0] == 2
-    shown = app.get(f"/notifications{one}").json()
+    shown = app.get(f"/notifications{first}").json()
     assert (shown["is_read"], shown["delivery"][0]["status"]) == (False, "read")
 
 
@@ -210,19 +210,19 @@ def test_read_all_counts_each_item_once(app: App, ada: InboxUser) -> None:
 
 
 def test_archived_items_are_listed_apart_and_not_counted(app: App, ada: InboxUser) -> None:
-    one, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
-    archived = ada.post(f"{one}/archive").json()
+    first, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
+    archived = ada.post(f"{first}/archive").json()
     assert (archived["is_archived"], archived["is_read"]) == (True, False)
-    assert ada.post(f"{one}/archive").json() == archived
-    assert (ada.ids(), ada.ids(archived="true")) == ([other[1:]], [one[1:]])
+    assert ada.post(f"{first}/archive").json() == archived
+    assert (ada.ids(), ada.ids(archived="true")) == ([other[1:]], [first[1:]])
     assert ada.counts()[0] == 1
-    shown = app.get(f"/notifications{one}").json()
+    shown = app.get(f"/notifications{first}").json()
     assert (shown["is_archived"], shown["is_active"]) == (True, True)
-    ada.post(f"{one}/read")
+    ada.post(f"{first}/read")
     assert ada.ids(archived="true", unread="true") == []
-    back = ada.post(f"{one}/unarchive").json()
+    back = ada.post(f"{first}/unarchive").json()
     assert (back["is_archived"], back["archived_at"]) == (False, None)
-    assert ada.ids() == [other[1:], one[1:]]
+    assert ada.ids() == [other[1:], first[1:]]
 
 
 @pytest.mark.parametrize("action", ["read", "unread", "archive", "unarchive"])

@@ -103,14 +103,14 @@ def in_state(app: App, state: str) -> Any:
         return factories.accepted(client_id=app.id)["_id"]
     status = STATES.get(state, {}).get("status", DeliveryStatus.FAILED)
     fields = {name: value for name, value in STATES.get(state, {}).items() if name != "status"}
-    one = factories.settled(
+    notification_id = factories.settled(
         status,
         at=factories.NOON if "expires_at" in fields else utc_now(),
         client_id=app.id,
         **fields,
     )["_id"]
     if state == "claimed":
-        factories.claim(one, at=utc_now() + timedelta(minutes=6))
+        factories.claim(notification_id, at=utc_now() + timedelta(minutes=6))
     if state in ("suppressed", "waiting and suppressed", "bounced"):
         factories.suppress()
     if state == "suppressed elsewhere":
@@ -121,8 +121,8 @@ def in_state(app: App, state: str) -> Any:
         muted = {"preferences": {"payment_confirmed": {"muted": True}}}
         collection("recipients").insert_one({"_id": "ada", "is_active": True, **muted})
     if state in STORED:
-        collection("notifications").update_one({"_id": one}, {"$set": STORED[state]})
-    return one
+        collection("notifications").update_one({"_id": notification_id}, {"$set": STORED[state]})
+    return notification_id
 
 
 class TestCanRetry:
@@ -130,12 +130,12 @@ class TestCanRetry:
     def test_notification_that_cannot_be_retried_says_so_and_refuses(
         self, app: App, state: str
     ) -> None:
-        one = in_state(app, state)
-        assert app.get(f"/notifications/{one}").json()["can_retry"] is False
-        before = factories.read(one)
-        answer = act(app, one, "retry")
+        notification_id = in_state(app, state)
+        assert app.get(f"/notifications/{notification_id}").json()["can_retry"] is False
+        before = factories.read(notification_id)
+        answer = act(app, notification_id, "retry")
         assert answer.status_code == 409, answer.content
-        assert factories.read(one) == before
+        assert factories.read(notification_id) == before
 
     @pytest.mark.parametrize(
         "state", ["failed", "waiting", "suppressed elsewhere", "suppressed for marketing"]
@@ -143,10 +143,10 @@ class TestCanRetry:
     def test_notification_that_can_be_retried_says_so_and_is_due(
         self, app: App, state: str
     ) -> None:
-        one = in_state(app, state)
-        assert app.get(f"/notifications/{one}").json()["can_retry"] is True
-        assert act(app, one, "retry").status_code == 202
-        assert factories.read(one)["due_at"] <= utc_now()
+        notification_id = in_state(app, state)
+        assert app.get(f"/notifications/{notification_id}").json()["can_retry"] is True
+        assert act(app, notification_id, "retry").status_code == 202
+        assert factories.read(notification_id)["due_at"] <= utc_now()
 
     @pytest.mark.parametrize(
         ("state", "reason"),
@@ -160,14 +160,14 @@ class TestCanRetry:
     def test_refusal_of_an_address_has_the_reason_and_keeps_the_failure(
         self, app: App, state: str, reason: str
     ) -> None:
-        one = in_state(app, state)
-        answer = act(app, one, "retry").json()
+        notification_id = in_state(app, state)
+        answer = act(app, notification_id, "retry").json()
         assert (answer["code"], answer["detail"]) == ("recipient_suppressed", reason)
-        assert factories.read(one)["status"] == "failed"
+        assert factories.read(notification_id)["status"] == "failed"
 
     def test_waiting_delivery_is_sent_now_with_the_attempts_it_has_left(self, app: App) -> None:
-        one = in_state(app, "waiting")
-        (delivery,) = act(app, one, "retry").json()["delivery"]
+        notification_id = in_state(app, "waiting")
+        (delivery,) = act(app, notification_id, "retry").json()["delivery"]
         assert (delivery["status"], delivery["attempt_count"]) == ("pending", 1)
         assert delivery["max_attempts"] == 4
 
@@ -189,7 +189,7 @@ class TestCanRetry:
         for name, count in {"recipients": 1, "suppressions": 0}.items():
             with plans(name) as reads:
                 listed = app.get("/notifications").json()["results"]
-            assert [one["can_retry"] for one in listed] == [True] * 3
+            assert [notification["can_retry"] for notification in listed] == [True] * 3
             assert len(reads) == count, "the suppressions come with the recipients"
 
 

@@ -176,10 +176,10 @@ def test_any_item_is_read_like_a_single_request(fields: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(VALUES, VALUES)
-def test_canonical_content_is_equal_for_equal_items_only(one: Any, other: Any) -> None:
-    first, second, again = read_items(body(one, other, one)).canonical
+def test_canonical_content_is_equal_for_equal_items_only(item: Any, other: Any) -> None:
+    first, second, again = read_items(body(item, other, item)).canonical
     assert first == again
-    assert (first == second) == (_canonical(one) == _canonical(other))
+    assert (first == second) == (_canonical(item) == _canonical(other))
 
 
 def _canonical(value: Any) -> str:

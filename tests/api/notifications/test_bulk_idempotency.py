@@ -49,7 +49,7 @@ def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.Bul
     ]
     return bulk.accept_bulk(
         requests,
-        contents=[msgspec.json.encode(one) for one in requests],
+        contents=[msgspec.json.encode(request) for request in requests],
         caller=Caller(client_id=app.id, idempotency_key=key),
         now=utc_now(),
     )
@@ -61,11 +61,11 @@ def test_same_call_is_replayed(app: App) -> None:
     assert "Idempotent-Replayed" not in first.headers
     assert again.headers["Idempotent-Replayed"] == "true"
     differing = {"request_id": None}
-    for one, other in zip(first.json()["results"], again.json()["results"], strict=True):
-        if "error" in one:
-            assert one["error"] | differing == other["error"] | differing
+    for result, other in zip(first.json()["results"], again.json()["results"], strict=True):
+        if "error" in result:
+            assert result["error"] | differing == other["error"] | differing
         else:
-            assert one == other
+            assert result == other
     assert len(stored()) == 3
 
 
@@ -121,7 +121,7 @@ def test_crash_after_storing_the_key_is_recovered(
 
 def test_crash_during_storing_is_recovered(app: App) -> None:
     first = post_bulk(app, *MIXED, key="k")
-    lost = [ObjectId(one) for one in ids(first)[2:] if one]
+    lost = [ObjectId(notification_id) for notification_id in ids(first)[2:] if notification_id]
     collection("notifications").delete_many({"_id": {"$in": lost}})
     collection("idempotency_keys").update_many({}, {"$unset": {"stored_at": ""}})
     again = post_bulk(app, *MIXED, key="k")
@@ -142,9 +142,11 @@ def test_recovered_call_keeps_its_original_times(
     with pytest.raises(Crash):
         bulk.accept_bulk([wanted], contents=[b"1"], caller=caller, now=now)
     later = now + timedelta(hours=1)
-    (one,) = bulk.accept_bulk([wanted], contents=[b"1"], caller=caller, now=later).outcomes
+    (notification_id,) = bulk.accept_bulk(
+        [wanted], contents=[b"1"], caller=caller, now=later
+    ).outcomes
     (document,) = stored()
-    assert (document["_id"], document["created_at"]) == (one, now)
+    assert (document["_id"], document["created_at"]) == (notification_id, now)
     assert document["expires_at"] == now + timedelta(minutes=2)
 
 
@@ -160,7 +162,7 @@ def test_recovery_rejects_items_that_became_invalid(
     types.invalidate_types()
     for _ in range(2):
         outcomes = accept(app, 2).outcomes
-        assert all(isinstance(one, InvalidRequestError) for one in outcomes)
+        assert all(isinstance(outcome, InvalidRequestError) for outcome in outcomes)
     assert stored() == []
 
 

@@ -70,7 +70,9 @@ def test_unfinished_notification_is_kept(app: App) -> None:
         S.SENT, at=LONG_AGO, channels=(Channel.EMAIL, Channel.WHATSAPP), **fields
     )
     assert clean_up(app).json()["notifications"] == 0
-    assert left() == sorted(one["_id"] for one in (waiting, retrying, unknown, half))
+    assert left() == sorted(
+        notification["_id"] for notification in (waiting, retrying, unknown, half)
+    )
 
 
 def test_recently_changed_notification_is_kept(app: App) -> None:

@@ -116,9 +116,9 @@ def test_attachments_are_stored_and_read_by_the_model(app: App, stored: Stored) 
     assert answer.status_code == 202
     assert stored(answer)["content"]["attachments"] == [STORED]
     content = Notification.objects.get(pk=answer.json()["id"]).content
-    (one,) = content.attachments
+    (attachment,) = content.attachments
     assert content.reply_to == "agent@example.com"
-    assert (one.url, one.filename, one.content_type) == tuple(STORED.values())
+    assert (attachment.url, attachment.filename, attachment.content_type) == tuple(STORED.values())
 
 
 def test_resend_keeps_attachments(app: App) -> None:
@@ -126,7 +126,7 @@ def test_resend_keeps_attachments(app: App) -> None:
     app.post(f"/notifications/{answer.json()['id']}/resend")
     first, second = [content_of(d) for d in collection("notifications").find().sort("_id")]
     assert first == second
-    assert [one.filename for one in second.attachments] == ["invoice.pdf"]
+    assert [attachment.filename for attachment in second.attachments] == ["invoice.pdf"]
 
 
 def test_attachment_problems_have_pointers(app: App) -> None:
@@ -174,7 +174,7 @@ def test_is_test_is_no_request_field(app: App) -> None:
 def test_all_channels_are_those_that_reach_the_recipient(app: App, channels: Any) -> None:
     recipient = {"email": "ada@example.com", "phone": "+351912345678"}
     accepted = app.notify(channels=channels, recipient=recipient).json()
-    status = {one["channel"]: one["status"] for one in accepted["delivery"]}
+    status = {delivery["channel"]: delivery["status"] for delivery in accepted["delivery"]}
     assert status == {
         "email": "pending",
         "whatsapp": "pending",

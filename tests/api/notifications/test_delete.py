@@ -19,21 +19,21 @@ STAFF = Staff(id=ObjectId(), username="rui")
 
 
 def ids(answer: Any) -> list[str]:
-    return [one["id"] for one in answer.json()["results"]]
+    return [result["id"] for result in answer.json()["results"]]
 
 
 def test_deleted_notification_leaves_lists_and_the_inbox(app: App) -> None:
-    one, other = (str(delivered(app)["_id"]) for _ in range(2))
+    first, other = (str(delivered(app)["_id"]) for _ in range(2))
     ada = InboxUser(app=app)
-    answer = app.delete(f"/notifications/{one}")
+    answer = app.delete(f"/notifications/{first}")
     assert (answer.status_code, answer.content) == (204, b"")
     for path in ("/notifications", "/recipients/ada/notifications"):
         assert ids(app.get(path)) == ids(app.get(path, is_active="true")) == [other]
-        assert ids(app.get(path, is_active="false")) == [one]
+        assert ids(app.get(path, is_active="false")) == [first]
         assert ids(app.get(path, unread="true")) == [other]
     assert (ada.counts(), ada.ids()) == ((1, 1), [other])
-    assert ada.post(f"/{one}/read").status_code == 404
-    shown = app.get(f"/notifications/{one}").json()
+    assert ada.post(f"/{first}/read").status_code == 404
+    shown = app.get(f"/notifications/{first}").json()
     assert (shown["is_active"], shown["deleted_at"] is not None) == (False, True)
 
 
@@ -48,9 +48,9 @@ def test_deleting_again_changes_nothing(app: App) -> None:
 
 def test_scheduled_notification_is_cancelled_by_deleting(app: App) -> None:
     later = (utc_now() + timedelta(hours=1)).isoformat()
-    one = app.notify(scheduled_at=later).json()["id"]
-    assert app.delete(f"/notifications/{one}").status_code == 204
-    shown = app.get(f"/notifications/{one}").json()
+    notification_id = app.notify(scheduled_at=later).json()["id"]
+    assert app.delete(f"/notifications/{notification_id}").status_code == 204
+    shown = app.get(f"/notifications/{notification_id}").json()
     (delivery,) = shown["delivery"]
     assert (shown["status"], delivery["status"]) == ("cancelled", "cancelled")
     assert delivery["failure_reason"] == "Deleted by the client."
@@ -88,11 +88,11 @@ def restore(notification_id: ObjectId) -> None:
 
 def test_restored_notification_is_listed_again(app: App) -> None:
     document = delivered(app, channels=[Channel.IN_APP])
-    one = document["_id"]
-    app.delete(f"/notifications/{one}")
-    restore(one)
-    assert ids(app.get("/notifications")) == InboxUser(app=app).ids() == [str(one)]
-    shown = app.get(f"/notifications/{one}").json()
+    notification_id = document["_id"]
+    app.delete(f"/notifications/{notification_id}")
+    restore(notification_id)
+    assert ids(app.get("/notifications")) == InboxUser(app=app).ids() == [str(notification_id)]
+    shown = app.get(f"/notifications/{notification_id}").json()
     assert (shown["is_active"], shown["deleted_at"]) == (True, None)
     with pytest.raises(actions.InvalidStateError):
-        restore(one)
+        restore(notification_id)

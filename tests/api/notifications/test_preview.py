@@ -13,8 +13,13 @@ def preview(app: App, **fields: Any) -> dict[str, Any]:
     answer = app.post(PATH, request(**fields))
     assert answer.status_code == 200, answer.content
     body: dict[str, Any] = answer.json()
-    assert [one["channel"] for one in body["channels"]] == ["email", "push", "whatsapp", "in_app"]
-    return body | {"channels": {one["channel"]: one for one in body["channels"]}}
+    assert [channel["channel"] for channel in body["channels"]] == [
+        "email",
+        "push",
+        "whatsapp",
+        "in_app",
+    ]
+    return body | {"channels": {channel["channel"]: channel for channel in body["channels"]}}
 
 
 def test_every_channel_is_rendered(app: App) -> None:
@@ -30,8 +35,8 @@ def test_every_channel_is_rendered(app: App) -> None:
     assert push["text"] == "Your payment of 49.90 has arrived. Order number: 1001."
     assert "*49.90*" in whatsapp["text"]
     assert in_app["text"] == email["text"]
-    assert {one["html"] for one in (push, whatsapp, in_app)} == {None}
-    assert {one["problem"] for one in body["channels"].values()} == {None}
+    assert {notification["html"] for notification in (push, whatsapp, in_app)} == {None}
+    assert {channel["problem"] for channel in body["channels"].values()} == {None}
 
 
 def test_preview_stores_and_sends_nothing(app: App) -> None:
@@ -80,8 +85,8 @@ def test_preview_uses_the_recipients_locale_and_timezone(app: App) -> None:
 
 def test_preview_shows_sensitive_data_of_its_request(app: App) -> None:
     channels = preview(app, type="mfa_code", data={"code": "493817"})["channels"]
-    for one in channels.values():
-        assert "493817" in f"{one['subject']}{one['text']}"
+    for channel in channels.values():
+        assert "493817" in f"{channel['subject']}{channel['text']}"
 
 
 def test_content_of_the_request_is_shown_on_every_channel(app: App) -> None:
@@ -94,9 +99,9 @@ def test_content_of_the_request_is_shown_on_every_channel(app: App) -> None:
     }
     body = preview(app, type="marketing", content=content, data={})
     assert (body["template_id"], body["template_version"]) == (None, None)
-    for one in body["channels"].values():
-        assert (one["subject"], one["payload"]) == ("Hello", {"orderId": "1"})
-        assert one["text"].startswith("<b>Words</b>")
+    for channel in body["channels"].values():
+        assert (channel["subject"], channel["payload"]) == ("Hello", {"orderId": "1"})
+        assert channel["text"].startswith("<b>Words</b>")
     assert "&lt;b&gt;Words&lt;/b&gt;" in body["channels"]["email"]["html"]
 
 
@@ -142,5 +147,5 @@ def test_preview_refuses_what_create_refuses(
 def test_preview_warns_of_html_that_gmail_clips(app: App, count: int, codes: list[str]) -> None:
     content = {"subject": "News", "body": "& <b> " * count}
     body = preview(app, channels=["email"], content=content, type="system_alert")
-    assert [one["code"] for one in body["warnings"]] == codes
+    assert [warning["code"] for warning in body["warnings"]] == codes
     assert body["channels"]["email"]["would_send"]

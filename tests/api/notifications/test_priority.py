@@ -73,14 +73,14 @@ def test_bulk_refuses_only_the_critical_items_of_a_client_without_the_scope(send
     body = {"notifications": [request(), request(priority="critical"), request(**CODE)]}
     headers = {"Idempotency-Key": "k"}
     first, again = (sender.post("/notifications/bulk", body, headers=headers) for _ in range(2))
-    errors = [one.get("error", {}) for one in first.json()["results"]]
-    assert [one.get("status") for one in errors] == [None, 403, 403]
-    assert {one["code"] for one in errors[1:]} == {"insufficient_scope"}
-    assert [one.get("id") for one in again.json()["results"]] == [
-        one.get("id") for one in first.json()["results"]
+    errors = [result.get("error", {}) for result in first.json()["results"]]
+    assert [error.get("status") for error in errors] == [None, 403, 403]
+    assert {error["code"] for error in errors[1:]} == {"insufficient_scope"}
+    assert [result.get("id") for result in again.json()["results"]] == [
+        result.get("id") for result in first.json()["results"]
     ]
-    assert [one.get("error", {}).get("code") for one in again.json()["results"]] == [
-        one.get("code") for one in errors
+    assert [result.get("error", {}).get("code") for result in again.json()["results"]] == [
+        error.get("code") for error in errors
     ]
 
 

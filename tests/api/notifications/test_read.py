@@ -28,7 +28,7 @@ def many(app: App, count: int, **fields: Any) -> list[str]:
 
 
 def ids(answer: Any) -> list[str]:
-    return [one["id"] for one in answer.json()["results"]]
+    return [result["id"] for result in answer.json()["results"]]
 
 
 def test_notification_is_read_as_accepted(app: App) -> None:
@@ -52,9 +52,9 @@ def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
     assert wait_reason(app, retried) == "retry"
     sent = factories.settled(DeliveryStatus.SENT, at=now, created_at=now, **mine)
     assert wait_reason(app, sent) is None
-    one = factories.claimed(at=now, created_at=now, **mine)
+    claim = factories.claimed(at=now, created_at=now, **mine)
     held = NotSent(
-        claimed=one,
+        claimed=claim,
         status=DeliveryStatus.PENDING,
         code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="Paused.",
@@ -62,7 +62,7 @@ def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
         next_attempt_at=later,
     )
     leases.settle_not_sent([held], now=now)
-    assert wait_reason(app, factories.read(one.notification_id)) == "provider_paused"
+    assert wait_reason(app, factories.read(claim.notification_id)) == "provider_paused"
 
 
 def test_attempts_have_the_provider_response(app: App) -> None:
@@ -83,14 +83,21 @@ def test_attempts_refuse_unknown_parameters(app: App) -> None:
 
 def test_list_is_newest_first_and_paginated(app: App) -> None:
     expected = many(app, 7)
-    found = [[one["id"] for one in page] for page in pages(app.get, "/notifications", limit=3)]
+    found = [
+        [notification["id"] for notification in page]
+        for page in pages(app.get, "/notifications", limit=3)
+    ]
     assert found == [expected[:3], expected[3:6], expected[6:]]
 
 
 def test_pages_are_complete_for_equal_times(app: App) -> None:
     now = utc_now()
     expected = [str(factories.accepted(client_id=app.id, created_at=now)["_id"]) for _ in range(5)]
-    found = [one["id"] for page in pages(app.get, "/notifications", limit=2) for one in page]
+    found = [
+        notification["id"]
+        for page in pages(app.get, "/notifications", limit=2)
+        for notification in page
+    ]
     assert sorted(found) == sorted(expected)
 
 
@@ -157,23 +164,23 @@ def sent(app: App, *channels: Channel, **fields: Any) -> str:
 def test_client_marks_notifications_of_every_channel_read_and_unread(
     app: App, channel: Channel
 ) -> None:
-    one = sent(app, channel)
-    assert ids(app.get("/notifications", unread="true")) == [one]
-    marked = app.post(f"/notifications/{one}/read")
+    notification_id = sent(app, channel)
+    assert ids(app.get("/notifications", unread="true")) == [notification_id]
+    marked = app.post(f"/notifications/{notification_id}/read")
     assert (marked.status_code, marked.json()["is_read"]) == (200, True)
     assert marked.json()["read_at"] is not None
-    assert app.post(f"/notifications/{one}/read").json() == marked.json()
-    assert app.get(f"/notifications/{one}").json() == marked.json()
+    assert app.post(f"/notifications/{notification_id}/read").json() == marked.json()
+    assert app.get(f"/notifications/{notification_id}").json() == marked.json()
     assert ids(app.get("/notifications", unread="true")) == []
-    unread = app.post(f"/notifications/{one}/unread").json()
+    unread = app.post(f"/notifications/{notification_id}/unread").json()
     assert (unread["is_read"], unread["read_at"]) == (False, None)
-    assert app.post(f"/notifications/{one}/unread").json() == unread
-    assert ids(app.get("/recipients/ada/notifications", unread="true")) == [one]
+    assert app.post(f"/notifications/{notification_id}/unread").json() == unread
+    assert ids(app.get("/recipients/ada/notifications", unread="true")) == [notification_id]
 
 
 def test_client_reading_raises_the_in_app_delivery_alone(app: App) -> None:
-    one = sent(app, Channel.EMAIL, Channel.IN_APP)
-    shown = app.post(f"/notifications/{one}/read").json()
+    notification_id = sent(app, Channel.EMAIL, Channel.IN_APP)
+    shown = app.post(f"/notifications/{notification_id}/read").json()
     assert [d["status"] for d in shown["delivery"]] == ["sent", "read"]
 
 
@@ -190,10 +197,10 @@ def test_unknown_notification_is_not_marked(app: App, other_app: App, action: st
     theirs = sent(other_app, Channel.EMAIL)
     for name in (theirs, str(ObjectId()), "x", "%24ne", "a" * 25):
         assert app.post(f"/notifications/{name}/{action}").status_code == 404
-    one = sent(app, Channel.EMAIL)
-    answer = app.post(f"/notifications/{one}/{action}?user_id=ada")
+    notification_id = sent(app, Channel.EMAIL)
+    answer = app.post(f"/notifications/{notification_id}/{action}?user_id=ada")
     assert (answer.status_code, answer.json()["code"]) == (400, "unknown_parameter")
-    assert app.get(f"/notifications/{one}").json()["is_read"] is False
+    assert app.get(f"/notifications/{notification_id}").json()["is_read"] is False
 
 
 def test_read_all_marks_what_was_sent_on_any_channel(app: App, other_app: App) -> None:
@@ -205,7 +212,7 @@ def test_read_all_marks_what_was_sent_on_any_channel(app: App, other_app: App) -
     assert app.post("/recipients/ada/notifications/read-all").json() == {"updated": 0}
     unsent, *others = app.get("/recipients/ada/notifications").json()["results"]
     assert unsent["is_read"] is False
-    assert all(one["is_read"] and one["read_at"] for one in others)
+    assert all(other["is_read"] and other["read_at"] for other in others)
     assert app.get("/recipients/ada/notifications", unread="true").json()["results"] == []
 
 
@@ -238,7 +245,7 @@ def test_pages_of_every_order_lead_back(app: App, ordering: str) -> None:
         scheduled_at = at + timedelta(minutes=number // 2)
         factories.accepted(client_id=app.id, send_at=scheduled_at, scheduled_at=scheduled_at)
     found = pages(app.get, "/notifications", limit=2, ordering=ordering)
-    assert len({one["id"] for page in found for one in page}) == 5
+    assert len({notification["id"] for page in found for notification in page}) == 5
 
 
 def test_several_statuses_are_listed(app: App) -> None:

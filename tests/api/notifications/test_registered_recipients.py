@@ -147,7 +147,7 @@ def test_texts_are_those_of_the_request_alone(sender: App, greeting: dict[str, A
         assert view["content"]["body"] == "English for UTC"
     preview = sender.post("/notifications/preview", greeting).json()
     assert preview["locale"] is None
-    (email,) = [one for one in preview["channels"] if one["channel"] == "email"]
+    (email,) = [channel for channel in preview["channels"] if channel["channel"] == "email"]
     assert (email["subject"], email["text"]) == (f"Hi {MASK} 2", "English for UTC")
     assert "Portugu" not in email["html"]
     own = {**greeting, "recipient": {"locale": "pt", "timezone": "Asia/Tokyo"}}
@@ -204,7 +204,7 @@ def test_broadcasts_name_only_recipients_that_the_client_may_know(
     collection("broadcasts").update_one(
         {"_id": ObjectId(made["id"])}, {"$set": {"skipped": skipped}}
     )
-    one = client.get(f"/broadcasts/{made['id']}").json()
+    shown = client.get(f"/broadcasts/{made['id']}").json()
     (first,) = client.get("/broadcasts").json()["results"]
-    for view in (one, first, client.post(f"/broadcasts/{made['id']}/cancel").json()):
+    for view in (shown, first, client.post(f"/broadcasts/{made['id']}/cancel").json()):
         assert view["skipped"][0]["examples"] == reason["examples"]

@@ -199,8 +199,8 @@ def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: 
 
 @pytest.mark.parametrize("action", ["retry", "resend"])
 def test_removed_content_blocks_retry_and_resend(app: App, action: str) -> None:
-    one = removed(app)
-    answer = app.post(f"/notifications/{one}/{action}")
+    notification_id = removed(app)
+    answer = app.post(f"/notifications/{notification_id}/{action}")
     assert (answer.status_code, answer.json()["code"]) == (409, "content_removed")
     today = f"{utc_now():%Y-%m-%d}"
     assert f"removed on {today} by retention" in answer.json()["detail"]
@@ -224,9 +224,9 @@ def test_notification_with_content_has_no_removal_time(app: App) -> None:
 
 
 def test_removed_content_is_absent_from_lists_and_exports(app: App) -> None:
-    one = removed(app)
+    notification_id = removed(app)
     (listed,) = app.get("/notifications").json()["results"]
-    assert (listed["id"], listed["content"]["body"]) == (one, None)
+    assert (listed["id"], listed["content"]["body"]) == (notification_id, None)
     (exported,) = app.get("/recipients/ada/export").json()["notifications"]
     assert exported["content_removed_at"] == listed["content_removed_at"]
 

@@ -35,8 +35,13 @@ def stats(app: App, **query: str) -> dict[str, Any]:
 def groups(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
     """Return total, sent, failed and average attempts of each group."""
     return {
-        one["value"]: (one["total"], one["sent"], one["failed"], one["average_attempts"])
-        for one in stats(app, **query)["results"]
+        result["value"]: (
+            result["total"],
+            result["sent"],
+            result["failed"],
+            result["average_attempts"],
+        )
+        for result in stats(app, **query)["results"]
     }
 
 
@@ -88,7 +93,7 @@ class TestStatistics:
     def test_number_of_counted_notifications_is_shown(self, app: App, by: str) -> None:
         body = stats(app, by=by)
         assert (body["by"], body["counted"], body["complete"]) == (by, 4, True)
-        totals = [one["total"] for one in body["results"]]
+        totals = [result["total"] for result in body["results"]]
         assert totals == sorted(totals, reverse=True)
 
     def test_statistics_of_one_recipient(self, app: App) -> None:
@@ -144,10 +149,10 @@ class TestStatisticsByPlatform:
         factories.device("tablet")
         factories.device("browser", platform=Platform.WEB)
         fcm.behave = by_recipient({"browser": invalid_token, "tablet": provider_error})
-        one = push(client_id=app.id)
-        deliver(one)
+        notification_id = push(client_id=app.id)
+        deliver(notification_id)
         fcm.always(accepted)
-        deliver(one, at=RETRY)
+        deliver(notification_id, at=RETRY)
         push(client_id=app.id)  # Not attempted
         factories.settled(S.SENT, client_id=app.id)
         assert groups(app, by="platform") == {

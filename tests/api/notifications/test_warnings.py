@@ -30,7 +30,7 @@ def warnings(app: App, **fields: Any) -> list[str]:
     accepted = app.notify(**whatsapp)
     assert (shown.status_code, accepted.status_code) == (200, 202), accepted.content
     assert shown.json()["warnings"] == accepted.json()["warnings"]
-    return [f"{one['channel']}: {one['code']}" for one in accepted.json()["warnings"]]
+    return [f"{warning['channel']}: {warning['code']}" for warning in accepted.json()["warnings"]]
 
 
 def test_whatsapp_outside_the_window_without_a_template_is_warned_of(app: App) -> None:

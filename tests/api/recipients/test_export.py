@@ -55,9 +55,9 @@ def test_export_has_what_else_whatsapp_and_devices_are_called(ada: App) -> None:
     second = ada.send(f"/devices/{first['id']}", token, method="PATCH").json()["id"]
     exported = ada.get(f"{ONE}/export").json()
     assert sorted(exported["whatsapp_ids"]) == [other, user]
-    addresses = {one["address"] for one in exported["suppressions"]}
+    addresses = {suppression["address"] for suppression in exported["suppressions"]}
     assert addresses == {ADA["email"], ADA["phone"], other}
-    devices = {one["id"]: one for one in exported["devices"]}
+    devices = {device["id"]: device for device in exported["devices"]}
     assert devices[first["id"]]["replaced_by"] == second
     assert devices[second]["replaces"] == [first["id"]]
     ada.delete(ONE)

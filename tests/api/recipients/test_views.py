@@ -151,14 +151,14 @@ def test_recipients_are_shared_by_all_clients(app: App, other_app: App) -> None:
 def listed(app: App, **query: Any) -> list[str]:
     answer = app.get("/recipients", **query)
     assert answer.status_code == 200
-    return [one["user_id"] for one in answer.json()["results"]]
+    return [result["user_id"] for result in answer.json()["results"]]
 
 
 def test_recipients_are_listed_by_user_id(app: App) -> None:
     for user_id in ("eve", "ada", "bob", "cyd", "dan"):
         register(app, user_id)
-    found = [one for page in pages(app.get, "/recipients", limit=2) for one in page]
-    assert [one["user_id"] for one in found] == ["ada", "bob", "cyd", "dan", "eve"]
+    found = [recipient for page in pages(app.get, "/recipients", limit=2) for recipient in page]
+    assert [recipient["user_id"] for recipient in found] == ["ada", "bob", "cyd", "dan", "eve"]
     assert found[0] == app.get(ONE).json()
 
 

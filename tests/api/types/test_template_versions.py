@@ -215,7 +215,7 @@ def stored(app: App) -> None:
 def test_preview_shows_the_problem_of_a_stored_hostile_template(app: App, stored: None) -> None:
     answer = app.post("/notifications/preview", request(channels=["in_app"], user_id="ada"))
     assert answer.status_code == 200
-    channels = {one["channel"]: one for one in answer.json()["channels"]}
+    channels = {channel["channel"]: channel for channel in answer.json()["channels"]}
     assert "200 levels" in channels["email"]["problem"]
     assert channels["in_app"]["text"] == "Hello"
 

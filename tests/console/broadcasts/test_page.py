@@ -27,30 +27,30 @@ def new(**fields: Any) -> ObjectId:
 
 
 def ready_for(operation: str) -> ObjectId:
-    one = new()
+    broadcast_id = new()
     if operation == "resume":
-        collection("broadcasts").update_one({"_id": one}, {"$set": {"status": "paused"}})
-    return one
+        collection("broadcasts").update_one({"_id": broadcast_id}, {"$set": {"status": "paused"}})
+    return broadcast_id
 
 
-def url(one: ObjectId, operation: str) -> str:
-    return f"{LIST}{one}/{operation}/"
+def url(broadcast_id: ObjectId, operation: str) -> str:
+    return f"{LIST}{broadcast_id}/{operation}/"
 
 
-def page(client: Client, one: ObjectId) -> str:
-    response = client.get(f"{LIST}{one}/change/")
+def page(client: Client, broadcast_id: ObjectId) -> str:
+    response = client.get(f"{LIST}{broadcast_id}/change/")
     assert response.status_code == 200
     return response.content.decode()
 
 
-def do(client: Client, one: ObjectId, operation: str) -> str:
-    response = client.post(url(one, operation), {"confirmed": "yes"}, follow=True)
+def do(client: Client, broadcast_id: ObjectId, operation: str) -> str:
+    response = client.post(url(broadcast_id, operation), {"confirmed": "yes"}, follow=True)
     assert response.status_code == 200
     return response.content.decode()
 
 
-def audit(one: ObjectId) -> list[str]:
-    entries = LogEntry.objects.filter(object_id=str(one)).order_by("id")
+def audit(broadcast_id: ObjectId) -> list[str]:
+    entries = LogEntry.objects.filter(object_id=str(broadcast_id)).order_by("id")
     return [entry.change_message for entry in entries]
 
 
@@ -68,9 +68,9 @@ def test_list_shows_audience_and_progress(console: Client) -> None:
 
 
 def test_list_is_filtered_by_status(console: Client) -> None:
-    one, done = new(), new()
+    first, done = new(), new()
     run_to_completion(done, at=utc_now())
-    assert listed(console, f"{LIST}?status=running") == [one]
+    assert listed(console, f"{LIST}?status=running") == [first]
     assert listed(console, f"{LIST}?status=completed") == [done]
 
 
@@ -86,9 +86,9 @@ def test_list_uses_an_index_and_leaves_the_audience_out(console: Client) -> None
 
 def test_page_shows_skipped_recipients_with_reasons(console: Client) -> None:
     recipients(1)
-    one = new(audience=AudienceRequest(user_ids=["user-00000", "stranger"]))
-    run_to_completion(one, at=utc_now())
-    text = page(console, one)
+    broadcast_id = new(audience=AudienceRequest(user_ids=["user-00000", "stranger"]))
+    run_to_completion(broadcast_id, at=utc_now())
+    text = page(console, broadcast_id)
     for words in ("No address", "stranger", "It is spring.", "2 of ~2 processed"):
         assert words in text
     assert "Audience processed" in text
@@ -96,20 +96,20 @@ def test_page_shows_skipped_recipients_with_reasons(console: Client) -> None:
 
 def test_page_links_the_notifications(console: Client) -> None:
     recipients(2)
-    one, other = new(), new()
-    for broadcast_id in (one, other):
+    first, other = new(), new()
+    for broadcast_id in (first, other):
         run_to_completion(broadcast_id, at=utc_now())
-    where = f"/admin/notifications/notification/?q={one}"
-    assert where in page(console, one)
-    ids = collection("notifications").distinct("_id", {"broadcast_id": one})
+    where = f"/admin/notifications/notification/?q={first}"
+    assert where in page(console, first)
+    ids = collection("notifications").distinct("_id", {"broadcast_id": first})
     assert sorted(listed(console, where)) == sorted(ids)
     viewer = signed_in(make_staff("rui", "notifications.view_broadcast"))
-    assert where not in page(viewer, one)
+    assert where not in page(viewer, first)
 
 
 def test_client_data_is_escaped(console: Client) -> None:
-    one = new(data={"x": "<script>alert(1)</script>"})
-    assert "<script>alert(1)" not in page(console, one)
+    broadcast_id = new(data={"x": "<script>alert(1)</script>"})
+    assert "<script>alert(1)" not in page(console, broadcast_id)
 
 
 def test_unknown_broadcast_redirects_to_the_list(console: Client) -> None:
@@ -120,50 +120,50 @@ def test_unknown_broadcast_redirects_to_the_list(console: Client) -> None:
 
 
 def test_broadcasts_require_the_view_permission(support: Client) -> None:
-    one = new()
+    broadcast_id = new()
     assert support.get(LIST).status_code == 403
-    assert support.get(f"{LIST}{one}/change/").status_code == 403
+    assert support.get(f"{LIST}{broadcast_id}/change/").status_code == 403
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operation_takes_effect_and_is_audited(console: Client, operation: str) -> None:
-    one = ready_for(operation)
-    do(console, one, operation)
-    assert read(one)["status"] == AFTERWARDS[operation]
-    assert audit(one) == [RECORDED[operation]]
-    assert f"<br>{RECORDED[operation]}" in page(console, one)
+    broadcast_id = ready_for(operation)
+    do(console, broadcast_id, operation)
+    assert read(broadcast_id)["status"] == AFTERWARDS[operation]
+    assert audit(broadcast_id) == [RECORDED[operation]]
+    assert f"<br>{RECORDED[operation]}" in page(console, broadcast_id)
 
 
 def test_cancelling_requires_confirmation(console: Client) -> None:
-    one = new()
-    text = console.post(url(one, "cancel")).content.decode()
+    broadcast_id = new()
+    text = console.post(url(broadcast_id, "cancel")).content.decode()
     assert "Cancel notifications" in text
-    assert (read(one)["status"], audit(one)) == ("running", [])
+    assert (read(broadcast_id)["status"], audit(broadcast_id)) == ("running", [])
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operation_requires_its_own_permission(db: None, operation: str) -> None:
-    one = ready_for(operation)
+    broadcast_id = ready_for(operation)
     others = [f"notifications.{other}_broadcast" for other in OPERATIONS if other != operation]
     client = signed_in(make_staff("rui", "notifications.view_broadcast", *others))
-    before = read(one)
-    assert client.post(url(one, operation), {"confirmed": "yes"}).status_code == 403
-    assert url(one, operation) not in page(client, one)
-    assert read(one) == before
+    before = read(broadcast_id)
+    assert client.post(url(broadcast_id, operation), {"confirmed": "yes"}).status_code == 403
+    assert url(broadcast_id, operation) not in page(client, broadcast_id)
+    assert read(broadcast_id) == before
 
 
 def test_operation_on_a_completed_broadcast_is_refused_and_not_audited(console: Client) -> None:
-    one = new()
-    run_to_completion(one, at=utc_now())
-    assert "No change" in do(console, one, "pause")
-    assert audit(one) == []
-    text = page(console, one)
+    broadcast_id = new()
+    run_to_completion(broadcast_id, at=utc_now())
+    assert "No change" in do(console, broadcast_id, "pause")
+    assert audit(broadcast_id) == []
+    text = page(console, broadcast_id)
     for operation in ("pause", "resume"):
-        assert url(one, operation) not in text
+        assert url(broadcast_id, operation) not in text
 
 
 def test_throttled_broadcast_says_so(console: Client) -> None:
-    one = new()
-    collection("broadcasts").update_one({"_id": one}, {"$set": {"is_waiting": True}})
-    assert "throttled, because the backlog is full" in page(console, one)
+    broadcast_id = new()
+    collection("broadcasts").update_one({"_id": broadcast_id}, {"$set": {"is_waiting": True}})
+    assert "throttled, because the backlog is full" in page(console, broadcast_id)
     assert "Throttled" in console.get(LIST).content.decode()

@@ -169,9 +169,9 @@ def test_bulk_action_requires_the_permission_of_its_single_action(operator: Clie
 
 
 def test_unknown_operation_is_reported(operator: Client) -> None:
-    for one in (ObjectId(), "nonsense"):
-        assert "Bulk operation not found" in text(operator.get(f"{BULK}{one}/change/", follow=True))
-        assert "Bulk operation not found" in text(operator.post(f"{BULK}{one}/pause/", follow=True))
+    for row in (ObjectId(), "nonsense"):
+        assert "Bulk operation not found" in text(operator.get(f"{BULK}{row}/change/", follow=True))
+        assert "Bulk operation not found" in text(operator.post(f"{BULK}{row}/pause/", follow=True))
 
 
 def test_list_shows_action_outcome_user_and_reason(operator: Client) -> None:
@@ -194,22 +194,24 @@ def test_results_name_the_outcome_and_the_present_result(console: Client, action
 
     def table() -> dict[str, dict[str, str]]:
         lines = b"".join(console.get(url).streaming_content).decode("utf-8-sig").splitlines()
-        return {one["notification_id"]: one for one in csv.DictReader(lines)}
+        return {row["notification_id"]: row for row in csv.DictReader(lines)}
 
-    assert {one["outcome"] for one in table().values()} == {"not run"}
+    assert {row["outcome"] for row in table().values()} == {"not run"}
     start(console, operation)
     runner.run(operation.id)
     by_document = table()
     key = "notification_id" if action == "retry" else "new_notification_id"
-    sent, bounced, cancelled = (ObjectId(by_document[str(one["_id"])][key]) for one in documents)
-    for one, status in ((sent, S.SENT), (bounced, S.FAILED)):
+    sent, bounced, cancelled = (
+        ObjectId(by_document[str(document["_id"])][key]) for document in documents
+    )
+    for row, status in ((sent, S.SENT), (bounced, S.FAILED)):
         now = utc_now()
-        claimed = factories.start(factories.claim(one, at=now), at=now)
+        claimed = factories.start(factories.claim(row, at=now), at=now)
         leases.settle([factories.settlement(claimed, status, at=now)], now=now)
     actions.cancel(notification_id=cancelled, channels=[Channel.EMAIL], reason="-", now=utc_now())
-    found = [table()[str(one["_id"])] for one in documents]
+    found = [table()[str(document["_id"])] for document in documents]
     done = "requeued" if action == "retry" else "resent"
-    assert [one["outcome"] for one in found] == [done] * 3
-    assert [one["result"] for one in found] == ["sent", "failed", "cancelled"]
-    assert [one["failure_code"] for one in found] == ["", "provider_error", ""]
+    assert [row["outcome"] for row in found] == [done] * 3
+    assert [row["result"] for row in found] == ["sent", "failed", "cancelled"]
+    assert [row["failure_code"] for row in found] == ["", "provider_error", ""]
     assert found[1]["user_id"] == f"'{risky}"

@@ -24,7 +24,7 @@ def test_operation_covers_all_pages_of_its_list(operator: Client) -> None:
     assert operation.selection.channels == (Channel.EMAIL,)
     start(operator, operation)
     runner.run(operation.id)
-    assert [factories.read(one["_id"])["status"] for one in ours] == ["retrying"] * 3
+    assert [factories.read(row["_id"])["status"] for row in ours] == ["retrying"] * 3
 
 
 @pytest.mark.parametrize("name", ["nonsense", "staffuser", ""])

@@ -86,7 +86,7 @@ def test_action_without_permission_shows_the_list(db: None) -> None:
 
 def resends_of(document: Any) -> list[Any]:
     found = collection("notifications").find({"resent_from": document["_id"]})
-    return sorted(found, key=lambda one: one["_id"])
+    return sorted(found, key=lambda item: item["_id"])
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -157,8 +157,8 @@ def test_retry_covers_a_suppressed_channel_that_reaches_the_recipient_by_now(
     factories.suppress()
     document = failed(channels=(Channel.EMAIL,), user_id="ada")
     suppressed = {"delivery.0.status": "suppressed", "delivery.0.failure_code": "suppressed"}
-    one = {"_id": document["_id"]}
-    collection("notifications").update_one(one, {"$set": suppressed | {"status": "suppressed"}})
+    its_id = {"_id": document["_id"]}
+    collection("notifications").update_one(its_id, {"$set": suppressed | {"status": "suppressed"}})
     assert "Retry failed channels" not in page(console, document)
     assert "Email" not in console.post(url(document, "retry")).content.decode().split("<h1>")[-1]
     collection("suppressions").delete_many({})

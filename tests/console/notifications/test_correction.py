@@ -33,11 +33,11 @@ def failed(**fields: Any) -> Any:
 def bounced(**fields: Any) -> Any:
     """Store a notification whose email bounced, and suppress the address."""
     now = utc_now()
-    one = factories.started(at=now, created_at=now, **fields)
-    settlement = factories.settlement(one, S.FAILED, at=now, code=FailureCode.BOUNCED)
+    begun = factories.started(at=now, created_at=now, **fields)
+    settlement = factories.settlement(begun, S.FAILED, at=now, code=FailureCode.BOUNCED)
     leases.settle([settlement], now=now)
     factories.suppress()
-    return factories.read(one.notification_id)
+    return factories.read(begun.notification_id)
 
 
 def url(document: Any, operation: str) -> str:

@@ -129,10 +129,10 @@ def test_failed_list_has_only_failures_newest_first(console: Client) -> None:
 
 def failure(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
     now = utc_now()
-    one = factories.started(at=now, channel=channel, created_at=now, **fields)
-    outcome = factories.settlement(one, S.FAILED, at=now, code=code, reason="It said no.")
+    begun = factories.started(at=now, channel=channel, created_at=now, **fields)
+    outcome = factories.settlement(begun, S.FAILED, at=now, code=code, reason="It said no.")
     leases.settle([outcome], now=now)
-    return factories.read(one.notification_id)
+    return factories.read(begun.notification_id)
 
 
 def test_failures_are_grouped_by_cause(console: Client) -> None:
@@ -155,8 +155,10 @@ def test_failures_are_grouped_by_cause(console: Client) -> None:
 def test_failures_are_grouped_by_provider(console: Client) -> None:
     now = utc_now()
     for provider in ("sendgrid", "smtp", "smtp"):
-        one = factories.start(factories.claimed(at=now, created_at=now), at=now, provider=provider)
-        leases.settle([factories.settlement(one, S.FAILED, at=now, provider=provider)], now=now)
+        begun = factories.start(
+            factories.claimed(at=now, created_at=now), at=now, provider=provider
+        )
+        leases.settle([factories.settlement(begun, S.FAILED, at=now, provider=provider)], now=now)
     rows = console.get(FAILED).context["cl"].groups
     assert [(r.provider, r.count) for r in rows] == [("Mail server", "2"), ("SendGrid", "1")]
     assert len(listed(console, FAILED + rows[0].url)) == 2

@@ -96,7 +96,7 @@ def test_each_channel_shows_its_own_text(console: Client) -> None:
         data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
     )
     messages = console.get(f"{LIST}{document['_id']}/change/").context["shown"].messages
-    assert [one.channel for one in messages] == ["Email", "Push", "In-app"]
+    assert [message.channel for message in messages] == ["Email", "Push", "In-app"]
     email, push, in_app = messages
     assert email.html is not None
     assert push.text == "Your payment of 49.90 has arrived. Order number: 1001."
@@ -128,15 +128,15 @@ def test_unrenderable_content_is_shown_as_stored(console: Client) -> None:
 
 def test_page_masks_addresses_for_support(console: Client, support: Client) -> None:
     now = utc_now()
-    one = factories.started(
+    begun = factories.started(
         at=now, created_at=now, data={"to": "ada@example.com", "count": 3, "list": ["b@c.example"]}
     )
     response = {"status": 400, "excerpt": "no such user ada@example.com"}
     outcome = factories.settlement(
-        *(one, S.FAILED), at=now, response=response, reason="ada@example.com is wrong"
+        *(begun, S.FAILED), at=now, response=response, reason="ada@example.com is wrong"
     )
     leases.settle([outcome], now=now)
-    document = factories.read(one.notification_id)
+    document = factories.read(begun.notification_id)
     masked, whole = page(support, document), page(console, document)
     for words in (ADA, "+351912345678"):
         assert words in whole
@@ -239,22 +239,22 @@ def test_reveal_is_not_offered_to_those_who_see_addresses(document: Any, console
 
 
 def test_deleted_notification_is_found_and_restored() -> None:
-    one, other = (
+    first, other = (
         factories.settled(S.FAILED, at=(now := utc_now()), created_at=now) for _ in range(2)
     )
-    removal.delete(notification_id=one["_id"], client_id=one["client_id"], now=utc_now())
-    restore = f"{LIST}{one['_id']}/restore/"
+    removal.delete(notification_id=first["_id"], client_id=first["client_id"], now=utc_now())
+    restore = f"{LIST}{first['_id']}/restore/"
     viewer = signed_in(make_staff("eva", VIEW))
-    assert listed(viewer, f"{LIST}?deleted=yes") == [one["_id"]]
+    assert listed(viewer, f"{LIST}?deleted=yes") == [first["_id"]]
     assert listed(viewer, f"{LIST}?deleted=no") == [other["_id"]]
-    assert "Deleted" in page(viewer, one)
-    assert restore not in page(viewer, one)
+    assert "Deleted" in page(viewer, first)
+    assert restore not in page(viewer, first)
     assert viewer.post(restore).status_code == 403
     permissions = ("retry", "resend", "restore")
     operator = signed_in(
         make_staff("rui", VIEW, *(f"notifications.{name}_notification" for name in permissions))
     )
-    assert "Retry failed channels" not in page(operator, one)
+    assert "Retry failed channels" not in page(operator, first)
     answer = operator.post(restore, follow=True).content.decode()
     assert "1 notification restored. Cancelled deliveries stay cancelled." in answer
     assert "Retry failed channels" in answer

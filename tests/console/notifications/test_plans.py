@@ -22,24 +22,32 @@ def test_page_states_the_step_to_come_and_the_goal(console: Client) -> None:
         NewDelivery(channel=IN_APP, step=1),
         NewDelivery(channel=EMAIL, step=2, delay=timedelta(hours=1)),
     )
-    one = factories.accepted(deliveries=deliveries, plan_until=Until.READ, created_at=now)["_id"]
-    page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
+    notification_id = factories.accepted(
+        deliveries=deliveries, plan_until=Until.READ, created_at=now
+    )["_id"]
+    page = console.get(
+        f"/admin/notifications/notification/{notification_id}/change/"
+    ).content.decode()
     assert "Held: later step" in page
     assert page.count("unless read by then") == 2
-    steps.mark_acted(client_id=factories.CLIENT, notification_id=one, now=now)
-    page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
+    steps.mark_acted(client_id=factories.CLIENT, notification_id=notification_id, now=now)
+    page = console.get(
+        f"/admin/notifications/notification/{notification_id}/change/"
+    ).content.decode()
     assert "Acted on" in page
 
 
 def test_timeline_names_the_action_and_the_end_of_a_snooze(console: Client) -> None:
     now = utc_now()
-    one = factories.accepted(channels=(IN_APP,), created_at=now)["_id"]
+    notification_id = factories.accepted(channels=(IN_APP,), created_at=now)["_id"]
     inbox = Inbox(factories.CLIENT, "ada")
-    store_inbox.act(inbox=inbox, notification_id=one, action="approve", now=now)
+    store_inbox.act(inbox=inbox, notification_id=notification_id, action="approve", now=now)
     until = now + timedelta(minutes=5)
-    store_inbox.snooze(inbox=inbox, notification_id=one, until=until, now=now)
-    store_inbox.resurface(ids=[one], now=until)
-    page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
+    store_inbox.snooze(inbox=inbox, notification_id=notification_id, until=until, now=now)
+    store_inbox.resurface(ids=[notification_id], now=until)
+    page = console.get(
+        f"/admin/notifications/notification/{notification_id}/change/"
+    ).content.decode()
     assert "Acted on: approve" in page
     assert "Back in the inbox after a snooze" in page
 

@@ -152,7 +152,7 @@ def test_receipt_of_a_retry_stands_after_the_retry() -> None:
         event(0.9, "accepted", Rank.ACCEPTED),
         event(62.1, "resent", Rank.RESENT),
     ]
-    assert [one.title for one in in_order(events)] == [
+    assert [event.title for event in in_order(events)] == [
         *("accepted", "attempt 1", "deferred", "attempt 2", "queued", "delivered", "resent")
     ]
 
@@ -170,8 +170,8 @@ def test_repeated_deletion_by_a_client_is_one_line(console: Client) -> None:
             shop, model=Notification, object_id=str(document["_id"]), message="Cancelled: email."
         )
     shown = lines(console, document)
-    assert sum(one.startswith("Deleted") for one in shown) == 1
-    assert [one for one in shown if "Cancelled:" in one] == ["Cancelled: email. by client shop"]
+    assert sum(line.startswith("Deleted") for line in shown) == 1
+    assert [line for line in shown if "Cancelled:" in line] == ["Cancelled: email. by client shop"]
 
 
 def test_receipts_that_change_no_state_are_shown(console: Client) -> None:
@@ -201,16 +201,16 @@ def test_push_names_the_device_of_each_attempt_and_receipt(
     now = utc_now()
     phone = factories.device("phone", at=now, device_model="Pixel 9")
     factories.device("tablet", at=now, device_model="Galaxy Tab")
-    one = push(created_at=now, send_at=now)
-    deliver(one, at=now)
+    notification_id = push(created_at=now, send_at=now)
+    deliver(notification_id, at=now)
     device_receipts.apply_device_receipt(
         device_id=phone,
-        notification_id=one,
+        notification_id=notification_id,
         client_id=factories.CLIENT,
         event=DeviceEvent.OPENED,
         now=now + 5 * SECOND,
     )
-    shown = lines(console, factories.read(one))
+    shown = lines(console, factories.read(notification_id))
     assert sum(line.startswith("Push Attempt 1 Sent") for line in shown) == 2
     assert any("Galaxy Tab" in line for line in shown)
     assert "Push Opened Pixel 9" in shown
@@ -231,9 +231,9 @@ def test_wait_is_the_last_line(
 ) -> None:
     now = utc_now()
     provider_pauses.pause("sendgrid", by="maria", reason="OPS-12", now=now)
-    one = factories.claimed(at=now, created_at=now)
+    claim = factories.claimed(at=now, created_at=now)
     held = NotSent(
-        claimed=one,
+        claimed=claim,
         status=S.PENDING,
         code=code,
         reason="Later.",
@@ -241,19 +241,19 @@ def test_wait_is_the_last_line(
         next_attempt_at=now + 60 * SECOND,
     )
     leases.settle_not_sent([held], now=now)
-    assert lines(console, factories.read(one.notification_id))[-1].startswith(expected)
+    assert lines(console, factories.read(claim.notification_id))[-1].startswith(expected)
 
 
 def test_suppressed_delivery_without_an_attempt_says_why(console: Client) -> None:
     now = utc_now()
-    one = factories.claimed(at=now, created_at=now)
+    claim = factories.claimed(at=now, created_at=now)
     suppressed = NotSent(
-        claimed=one, status=S.SUPPRESSED, code=FailureCode.SUPPRESSED, reason="Hard bounce."
+        claimed=claim, status=S.SUPPRESSED, code=FailureCode.SUPPRESSED, reason="Hard bounce."
     )
     leases.settle_not_sent([suppressed], now=now)
-    document = factories.read(one.notification_id)
+    document = factories.read(claim.notification_id)
     assert lines(console, document)[-1] == "Email Suppressed Hard bounce."
-    page = console.get(f"{LIST}{one.notification_id}/change/").content.decode()
+    page = console.get(f"{LIST}{claim.notification_id}/change/").content.decode()
     assert "Time not recorded" not in page
 
 

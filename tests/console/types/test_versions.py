@@ -63,9 +63,9 @@ def stored(slug: str = SLUG, **texts: str) -> int:
 def test_page_previews_every_channel(console: Client, default: DefaultType) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
-    assert [one.name for one in preview.channels] == ["Email", "Push", "WhatsApp", "In-app"]
-    assert all(one.subject and one.text for one in preview.channels)
-    assert [one.channel for one in preview.channels if one.is_default] == [
+    assert [channel.name for channel in preview.channels] == ["Email", "Push", "WhatsApp", "In-app"]
+    assert all(channel.subject and channel.text for channel in preview.channels)
+    assert [channel.channel for channel in preview.channels if channel.is_default] == [
         channel.value for channel in default.channels
     ]
 
@@ -127,8 +127,8 @@ def test_digest_is_previewed_beside_one_message(console: Client) -> None:
     types.invalidate_types()
     subject = "{% if digest %}{{ digest.count }} payments{% else %}A payment{% endif %}"
     url = page(SLUG, stored(subject=subject))
-    one, three = (console.get(url, query).context["preview"] for query in ({}, {"digest": 1}))
-    assert {channel.subject for channel in one.channels} == {"A payment"}
+    first, three = (console.get(url, query).context["preview"] for query in ({}, {"digest": 1}))
+    assert {channel.subject for channel in first.channels} == {"A payment"}
     assert [(channel.channel, channel.subject) for channel in three.channels] == [
         ("email", "3 payments")
     ]
@@ -340,12 +340,19 @@ def test_test_send_uses_the_unpublished_version_and_example_data(console: Client
     number = stored(body="We have {{ amount }}.")
     answer = console.post(f"{VERSIONS}{number}/try/", TEST_SEND, follow=True)
     assert "Test sent" in answer.content.decode()
-    one = Notification.objects.get()
-    assert (one.type, one.channels, one.recipient.email) == (SLUG, ["email"], "ops@example.com")
-    assert (one.content.template_version, one.content.body) == (number, "We have 49.90.")
+    notification = Notification.objects.get()
+    assert (notification.type, notification.channels, notification.recipient.email) == (
+        SLUG,
+        ["email"],
+        "ops@example.com",
+    )
+    assert (notification.content.template_version, notification.content.body) == (
+        number,
+        "We have 49.90.",
+    )
     assert types.get_template_version(SLUG) == 0
     (line,) = LogEntry.objects.all()
-    assert line.change_message == f"Sent a test of version 1 by Email: {one.pk}."
+    assert line.change_message == f"Sent a test of version 1 by Email: {notification.pk}."
 
 
 def test_test_send_is_in_the_selected_language(console: Client) -> None:

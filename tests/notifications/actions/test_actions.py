@@ -48,11 +48,11 @@ def test_run_now_makes_a_retry_due() -> None:
 
 
 def test_run_now_ends_quiet_hours() -> None:
-    one = factories.claimed()
+    claim = factories.claimed()
     leases.settle_not_sent(
         [
             NotSent(
-                claimed=one,
+                claimed=claim,
                 status=S.PENDING,
                 code=FailureCode.QUIET_HOURS,
                 reason="The person's quiet hours.",
@@ -61,7 +61,7 @@ def test_run_now_ends_quiet_hours() -> None:
         ],
         now=NOON,
     )
-    (after,) = run(factories.read(one.notification_id))["delivery"]
+    (after,) = run(factories.read(claim.notification_id))["delivery"]
     assert (after["status"], after["next_attempt_at"]) == ("pending", SOON)
 
 
@@ -77,9 +77,9 @@ def test_run_now_makes_a_later_step_due() -> None:
 
 
 def test_run_now_refuses_a_claimed_delivery() -> None:
-    one = factories.started()
+    begun = factories.started()
     with pytest.raises(actions.InvalidStateError):
-        run({"_id": one.notification_id})
+        run({"_id": begun.notification_id})
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
@@ -99,11 +99,11 @@ def test_run_now_of_an_unknown_notification_raises_lookup_error() -> None:
 def test_resend_grants_the_attempts_of_the_original_anew(max_attempts: int) -> None:
     document = factories.settled(S.FAILED, max_attempts=max_attempts)
     resent = actions.resend(notification_id=document["_id"], channels=None, now=SOON)
-    assert [one["max_attempts"] for one in resent["delivery"]] == [max_attempts]
+    assert [delivery["max_attempts"] for delivery in resent["delivery"]] == [max_attempts]
     retried = actions.retry(notification_id=document["_id"], channels=None, now=SOON)
     assert retried["delivery"][0]["max_attempts"] > max_attempts
     again = actions.resend(notification_id=document["_id"], channels=None, now=SOON)
-    assert [one["max_attempts"] for one in again["delivery"]] == [max_attempts]
+    assert [delivery["max_attempts"] for delivery in again["delivery"]] == [max_attempts]
 
 
 def test_retry_refuses_what_a_concurrent_retry_with_a_later_time_reopened() -> None:

@@ -34,9 +34,9 @@ def kind(document: Any, channel: Channel = Channel.EMAIL) -> RiskKind:
 
 
 def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
-    one = factories.started(channel=channel, **fields)
-    leases.settle([factories.settlement(one, S.FAILED, code=code)], now=NOON)
-    return factories.read(one.notification_id)
+    begun = factories.started(channel=channel, **fields)
+    leases.settle([factories.settlement(begun, S.FAILED, code=code)], now=NOON)
+    return factories.read(begun.notification_id)
 
 
 def suppress(*, marketing_only: bool = False) -> None:
@@ -69,9 +69,9 @@ def test_preference_changed_since_counts() -> None:
 
 
 def test_unknown_outcome_may_duplicate() -> None:
-    one = factories.started()
-    leases.settle([factories.settlement(one, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
-    assert kind(factories.read(one.notification_id)) is RiskKind.MAY_DUPLICATE
+    begun = factories.started()
+    leases.settle([factories.settlement(begun, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
+    assert kind(factories.read(begun.notification_id)) is RiskKind.MAY_DUPLICATE
 
 
 def test_resend_that_has_not_failed_makes_another_a_duplicate() -> None:
@@ -183,11 +183,11 @@ def test_whatsapp_is_safe_once_the_service_window_is_open(settings: Any) -> None
 
 
 def test_each_channel_has_its_own_risk() -> None:
-    one = factories.started(channels=(Channel.EMAIL, Channel.IN_APP))
-    settled = factories.settlement(one, S.FAILED, code=F.REJECTED, response={"status": 400})
+    begun = factories.started(channels=(Channel.EMAIL, Channel.IN_APP))
+    settled = factories.settlement(begun, S.FAILED, code=F.REJECTED, response={"status": 400})
     leases.settle([settled], now=NOON)
-    found = assess_risks([factories.read(one.notification_id)], now=LATER)
-    assert {channel: one.kind for (_, channel), one in found.items()} == {
+    found = assess_risks([factories.read(begun.notification_id)], now=LATER)
+    assert {channel: item.kind for (_, channel), item in found.items()} == {
         Channel.EMAIL: RiskKind.WILL_FAIL_AGAIN,
         Channel.IN_APP: RiskKind.MAY_DUPLICATE,
     }

@@ -39,9 +39,9 @@ S = DeliveryStatus
 def completed(count: int) -> ObjectId:
     """Return a completed broadcast whose notifications are pending."""
     recipients(count)
-    one = begun()
-    run_to_completion(one)
-    return one
+    broadcast_id = begun()
+    run_to_completion(broadcast_id)
+    return broadcast_id
 
 
 def statuses(broadcast_id: ObjectId) -> list[str]:
@@ -56,55 +56,57 @@ def first_of(broadcast_id: ObjectId) -> ObjectId:
 
 def test_pause_keeps_accepted_notifications_pending() -> None:
     recipients(5)
-    one = begun()
-    run_page(one)
-    control.pause(one, now=NOON)
-    assert statuses(one) == ["pending"] * 3
-    factories.claim(first_of(one))
-    assert not run_page(one)
+    broadcast_id = begun()
+    run_page(broadcast_id)
+    control.pause(broadcast_id, now=NOON)
+    assert statuses(broadcast_id) == ["pending"] * 3
+    factories.claim(first_of(broadcast_id))
+    assert not run_page(broadcast_id)
 
 
 def test_paused_broadcast_gets_no_wakeups(broker: redis.Redis) -> None:
-    one = begun()
-    control.pause(one, now=NOON)
+    broadcast_id = begun()
+    control.pause(broadcast_id, now=NOON)
     broker.flushdb()
     sweeper.sweep(now=NOON)
     assert queued_messages(broker, "broadcasts") == []
-    control.resume(one, now=NOON)
-    assert [message.args for message in queued_messages(broker, "broadcasts")] == [[str(one)]]
+    control.resume(broadcast_id, now=NOON)
+    assert [message.args for message in queued_messages(broker, "broadcasts")] == [
+        [str(broadcast_id)]
+    ]
 
 
 def test_broadcast_resumed_early_waits_for_its_time() -> None:
     recipients(1)
     at = NOON + MINUTE
-    one = begun(scheduled_at=at.isoformat())
-    control.pause(one, now=NOON)
-    assert not run_page(one, at=at)
-    assert control.resume(one, now=NOON)["status"] == "scheduled"
-    assert not run_page(one)
-    control.pause(one, now=NOON)
-    assert control.resume(one, now=at)["status"] == "running"
-    assert run_page(one, at=at)
+    broadcast_id = begun(scheduled_at=at.isoformat())
+    control.pause(broadcast_id, now=NOON)
+    assert not run_page(broadcast_id, at=at)
+    assert control.resume(broadcast_id, now=NOON)["status"] == "scheduled"
+    assert not run_page(broadcast_id)
+    control.pause(broadcast_id, now=NOON)
+    assert control.resume(broadcast_id, now=at)["status"] == "running"
+    assert run_page(broadcast_id, at=at)
 
 
 def test_repeated_control_changes_nothing() -> None:
-    one = begun()
-    assert control.resume(one, now=NOON)["status"] == "running"
+    broadcast_id = begun()
+    assert control.resume(broadcast_id, now=NOON)["status"] == "running"
     for _ in range(2):
-        assert control.pause(one, now=NOON)["status"] == "paused"
+        assert control.pause(broadcast_id, now=NOON)["status"] == "paused"
     for _ in range(2):
-        assert control.cancel(one, now=NOON)["status"] == "cancelling"
-    run_to_completion(one)
-    assert control.cancel(one, now=NOON)["status"] == "cancelled"
+        assert control.cancel(broadcast_id, now=NOON)["status"] == "cancelling"
+    run_to_completion(broadcast_id)
+    assert control.cancel(broadcast_id, now=NOON)["status"] == "cancelled"
 
 
 def test_ended_broadcast_is_neither_paused_nor_resumed() -> None:
-    one = completed(1)
+    broadcast_id = completed(1)
     for _ in range(2):
         for change in (control.pause, control.resume):
             with pytest.raises(InvalidStateError):
-                change(one, now=NOON)
-        control.cancel(one, now=NOON)
+                change(broadcast_id, now=NOON)
+        control.cancel(broadcast_id, now=NOON)
 
 
 def test_unknown_broadcast_raises_lookup_error() -> None:
@@ -115,129 +117,132 @@ def test_unknown_broadcast_raises_lookup_error() -> None:
 
 def test_cancelling_withdraws_pending_notifications_in_pages() -> None:
     recipients(20)
-    one = begun()
+    broadcast_id = begun()
     for _ in range(3):
-        run_page(one)
-    control.cancel(one, now=NOON)
-    assert run_to_completion(one) == 4
-    assert len(notified_users(one)) == 9
-    assert statuses(one) == ["cancelled"] * 9
-    done = read(one)
+        run_page(broadcast_id)
+    control.cancel(broadcast_id, now=NOON)
+    assert run_to_completion(broadcast_id) == 4
+    assert len(notified_users(broadcast_id)) == 9
+    assert statuses(broadcast_id) == ["cancelled"] * 9
+    done = read(broadcast_id)
     assert (done["status"], done["withdrawn"], done["finished_at"]) == ("cancelled", 9, NOON)
     (reason,) = {d["delivery"][0]["failure_reason"] for d in collection("notifications").find()}
     assert reason == "The broadcast was cancelled."
 
 
 def test_cancelling_keeps_sent_notifications() -> None:
-    one = completed(3)
-    attempt = factories.start(factories.claim(first_of(one)))
+    broadcast_id = completed(3)
+    attempt = factories.start(factories.claim(first_of(broadcast_id)))
     leases.settle([factories.settlement(attempt, S.SENT)], now=NOON)
-    control.cancel(one, now=NOON)
-    run_to_completion(one)
-    assert statuses(one) == ["cancelled", "cancelled", "sent"]
-    assert read(one)["withdrawn"] == 2
+    control.cancel(broadcast_id, now=NOON)
+    run_to_completion(broadcast_id)
+    assert statuses(broadcast_id) == ["cancelled", "cancelled", "sent"]
+    assert read(broadcast_id)["withdrawn"] == 2
 
 
 def test_cancelling_invalidates_claims() -> None:
-    one = completed(1)
-    claimed = factories.claim(first_of(one))
-    control.cancel(one, now=NOON)
-    run_to_completion(one)
+    broadcast_id = completed(1)
+    claimed = factories.claim(first_of(broadcast_id))
+    control.cancel(broadcast_id, now=NOON)
+    run_to_completion(broadcast_id)
     assert leases.start([claimed], provider="sendgrid", worker="w", now=NOON) == []
-    assert statuses(one) == ["cancelled"]
+    assert statuses(broadcast_id) == ["cancelled"]
 
 
 def test_cancelling_waits_for_attempts_and_withdraws_their_retries() -> None:
-    one = completed(2)
-    attempt = factories.start(factories.claim(first_of(one)))
-    control.cancel(one, now=NOON)
-    run_page(one)
-    waits = read(one)
+    broadcast_id = completed(2)
+    attempt = factories.start(factories.claim(first_of(broadcast_id)))
+    control.cancel(broadcast_id, now=NOON)
+    run_page(broadcast_id)
+    waits = read(broadcast_id)
     assert (waits["status"], waits["withdrawn"]) == ("cancelling", 1)
     assert waits["due_at"] == NOON + runner.CANCEL_POLL_INTERVAL
     leases.settle([factories.settlement(attempt, S.PENDING)], now=NOON)
-    run_to_completion(one, at=NOON + runner.CANCEL_POLL_INTERVAL)
-    assert statuses(one) == ["cancelled", "cancelled"]
-    assert (read(one)["status"], read(one)["withdrawn"]) == ("cancelled", 2)
+    run_to_completion(broadcast_id, at=NOON + runner.CANCEL_POLL_INTERVAL)
+    assert statuses(broadcast_id) == ["cancelled", "cancelled"]
+    assert (read(broadcast_id)["status"], read(broadcast_id)["withdrawn"]) == ("cancelled", 2)
 
 
 def test_cancelling_keeps_other_notifications() -> None:
     recipients(2)
-    one, other = begun(), begun()
-    run_to_completion(one)
+    first, other = begun(), begun()
+    run_to_completion(first)
     run_to_completion(other)
     single = factories.accepted(user_id="user-00000")
-    control.cancel(one, now=NOON)
-    run_to_completion(one)
+    control.cancel(first, now=NOON)
+    run_to_completion(first)
     assert statuses(other) == ["pending", "pending"]
     assert factories.delivery(factories.read(single["_id"]), Channel.EMAIL)["status"] == "pending"
 
 
 def test_completed_broadcast_with_pending_deliveries_is_cancelled() -> None:
-    one = completed(2)
-    control.cancel(one, now=NOON)
-    assert "purge_at" not in read(one)
-    run_to_completion(one)
-    assert statuses(one) == ["cancelled", "cancelled"]
+    broadcast_id = completed(2)
+    control.cancel(broadcast_id, now=NOON)
+    assert "purge_at" not in read(broadcast_id)
+    run_to_completion(broadcast_id)
+    assert statuses(broadcast_id) == ["cancelled", "cancelled"]
 
 
 def test_completely_sent_broadcast_is_not_cancelled() -> None:
-    one = completed(1)
-    attempt = factories.start(factories.claim(first_of(one)))
+    broadcast_id = completed(1)
+    attempt = factories.start(factories.claim(first_of(broadcast_id)))
     leases.settle([factories.settlement(attempt, S.SENT)], now=NOON)
     with pytest.raises(InvalidStateError):
-        control.cancel(one, now=NOON)
-    assert read(one)["status"] == "completed"
+        control.cancel(broadcast_id, now=NOON)
+    assert read(broadcast_id)["status"] == "completed"
 
 
 def test_withdrawal_page_uses_an_index() -> None:
-    one = completed(12)
+    broadcast_id = completed(12)
     run_to_completion(begun())
-    control.cancel(one, now=NOON)
+    control.cancel(broadcast_id, now=NOON)
     with plans("notifications") as found:
-        run_page(one)
+        run_page(broadcast_id)
     assert len(found) == 2, "read, and withdrawn"
     assert all(plan.is_indexed and plan.examined <= 3 and not plan.sorts for plan in found)
 
 
 def test_withdrawal_starts_after_the_current_page() -> None:
     recipients(5)
-    one = begun()
-    lease = leased(one)
-    control.cancel(one, now=NOON)
-    assert not run_page(one), "another has the lease"
+    broadcast_id = begun()
+    lease = leased(broadcast_id)
+    control.cancel(broadcast_id, now=NOON)
+    assert not run_page(broadcast_id), "another has the lease"
     send_page(lease)
-    assert (len(notified_users(one)), read(one)["status"]) == (3, "cancelling")
-    run_to_completion(one)
-    assert statuses(one) == ["cancelled"] * 3
-    assert read(one)["status"] == "cancelled"
+    assert (len(notified_users(broadcast_id)), read(broadcast_id)["status"]) == (3, "cancelling")
+    run_to_completion(broadcast_id)
+    assert statuses(broadcast_id) == ["cancelled"] * 3
+    assert read(broadcast_id)["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("stopped_by", ["backpressure", "expired"])
 def test_lease_without_a_page_leaves_the_withdrawal(settings: Any, stopped_by: str) -> None:
     recipients(5)
-    one = begun(expires_at=(NOON + MINUTE).isoformat())
-    run_page(one)
+    broadcast_id = begun(expires_at=(NOON + MINUTE).isoformat())
+    run_page(broadcast_id)
     settings.BULK_PENDING_LIMIT = 0
     backlog.clear()
     at = NOON if stopped_by == "backpressure" else NOON + MINUTE
-    lease = leased(one, at=at)
-    control.cancel(one, now=at)
+    lease = leased(broadcast_id, at=at)
+    control.cancel(broadcast_id, now=at)
     send_page(lease, at=at)
-    assert (read(one)["status"], read(one)["is_waiting"]) == ("cancelling", False)
-    run_to_completion(one, at=at)
-    assert (read(one)["status"], statuses(one)) == ("cancelled", ["cancelled"] * 3)
+    assert (read(broadcast_id)["status"], read(broadcast_id)["is_waiting"]) == ("cancelling", False)
+    run_to_completion(broadcast_id, at=at)
+    assert (read(broadcast_id)["status"], statuses(broadcast_id)) == (
+        "cancelled",
+        ["cancelled"] * 3,
+    )
 
 
 def test_page_stored_after_its_lease_is_withdrawn() -> None:
     recipients(5)
-    one = begun()
-    frozen = leased(one)
-    control.cancel(one, now=LATER)
-    run_to_completion(one, at=LATER)
-    assert read(one)["status"] == "cancelled"
+    broadcast_id = begun()
+    frozen = leased(broadcast_id)
+    control.cancel(broadcast_id, now=LATER)
+    run_to_completion(broadcast_id, at=LATER)
+    assert read(broadcast_id)["status"] == "cancelled"
     send_page(frozen, at=LATER)
-    assert read(one)["status"] == "cancelling"
-    run_to_completion(one, at=LATER)
-    assert statuses(one) == ["cancelled"] * 3
-    assert (read(one)["status"], read(one)["withdrawn"]) == ("cancelled", 3)
+    assert read(broadcast_id)["status"] == "cancelling"
+    run_to_completion(broadcast_id, at=LATER)
+    assert statuses(broadcast_id) == ["cancelled"] * 3
+    assert (read(broadcast_id)["status"], read(broadcast_id)["withdrawn"]) == ("cancelled", 3)

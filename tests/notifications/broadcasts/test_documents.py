@@ -38,17 +38,17 @@ def new(**fields: Any) -> dict[str, Any]:
 
 
 def test_notification_id_depends_only_on_broadcast_and_user() -> None:
-    one, other = ObjectId(), ObjectId()
-    ids = [notification_id(one, f"user-{n}") for n in range(1_000)]
+    first, other = ObjectId(), ObjectId()
+    ids = [notification_id(first, f"user-{n}") for n in range(1_000)]
     assert max(Counter(ids).values()) == 1
-    assert notification_id(one, "user-0") == ids[0]
+    assert notification_id(first, "user-0") == ids[0]
     assert notification_id(other, "user-0") != ids[0]
 
 
 def test_ids_of_a_broadcast_share_their_timestamp() -> None:
-    one = ObjectId()
-    assert {notification_id(one, f"user-{n}").generation_time for n in range(100)} == {
-        one.generation_time
+    digest_id = ObjectId()
+    assert {notification_id(digest_id, f"user-{n}").generation_time for n in range(100)} == {
+        digest_id.generation_time
     }
 
 

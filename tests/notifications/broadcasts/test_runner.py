@@ -47,10 +47,10 @@ DAY = timedelta(days=1)
 
 def test_each_registered_recipient_is_notified_once() -> None:
     names = recipients(7)
-    one = begun()
-    assert run_to_completion(one) == 3
-    assert notified_users(one) == names
-    done = read(one)
+    broadcast_id = begun()
+    assert run_to_completion(broadcast_id) == 3
+    assert notified_users(broadcast_id) == names
+    done = read(broadcast_id)
     assert (done["status"], done["accepted"]) == ("completed", 7)
     assert (done["started_at"], done["finished_at"]) == (NOON, NOON)
     assert "due_at" not in done
@@ -59,50 +59,50 @@ def test_each_registered_recipient_is_notified_once() -> None:
 
 def test_full_last_page_is_followed_by_an_empty_one() -> None:
     recipients(6)
-    one = begun()
-    assert run_to_completion(one) == 3
-    assert read(one)["accepted"] == 6
+    broadcast_id = begun()
+    assert run_to_completion(broadcast_id) == 3
+    assert read(broadcast_id)["accepted"] == 6
 
 
 def test_recipient_being_erased_is_skipped() -> None:
     recipients(3)
     registration.begin_erasure(name(1), now=NOON)
-    one = begun()
-    run_to_completion(one)
-    assert notified_users(one) == [name(0), name(2)]
+    broadcast_id = begun()
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [name(0), name(2)]
 
 
 def test_topic_broadcast_reaches_only_its_members() -> None:
     names = recipients(5)
-    one = begun(topic("news", *names[:4]))
+    broadcast_id = begun(topic("news", *names[:4]))
     topic("other", names[4])
-    run_to_completion(one)
-    assert notified_users(one) == names[:4]
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == names[:4]
 
 
 def test_new_topic_member_after_the_cursor_is_notified() -> None:
     recipients(9)
-    one = begun(topic("news", *(name(n) for n in range(1, 5))))
-    run_page(one)
+    broadcast_id = begun(topic("news", *(name(n) for n in range(1, 5))))
+    run_page(broadcast_id)
     topics.join(topic="news", user_id=name(0), now=NOON)
     topics.join(topic="news", user_id=name(8), now=NOON)
-    run_to_completion(one)
-    assert notified_users(one) == [name(n) for n in (1, 2, 3, 4, 8)]
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [name(n) for n in (1, 2, 3, 4, 8)]
 
 
 def test_listed_user_ids_are_notified_once_in_any_order() -> None:
     recipients(5)
-    one = begun(AudienceRequest(user_ids=[name(n) for n in (4, 0, 4, 2, 3)]))
-    run_to_completion(one)
-    assert notified_users(one) == [name(n) for n in (0, 2, 3, 4)]
+    broadcast_id = begun(AudienceRequest(user_ids=[name(n) for n in (4, 0, 4, 2, 3)]))
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [name(n) for n in (0, 2, 3, 4)]
 
 
 def test_broadcast_to_an_empty_topic_completes() -> None:
     topics.join(topic="left", user_id="ada", now=NOON)
-    one = begun(AudienceRequest(topic="left"))
+    broadcast_id = begun(AudienceRequest(topic="left"))
     topics.leave(topic="left", user_id="ada")
-    assert run_to_completion(one) == 1
-    assert (read(one)["status"], read(one)["audience_size"]) == ("completed", 1)
+    assert run_to_completion(broadcast_id) == 1
+    assert (read(broadcast_id)["status"], read(broadcast_id)["audience_size"]) == ("completed", 1)
 
 
 def test_audience_size_is_known_at_the_start() -> None:
@@ -114,9 +114,9 @@ def test_audience_size_is_known_at_the_start() -> None:
 
 def test_each_notification_equals_a_single_one() -> None:
     recipients(1, locale="pt")
-    one = begun(ttl=600, caller=Caller(client_id=CLIENT, request_id="r", is_test=True))
-    run_page(one)
-    document = collection("notifications").find_one({"broadcast_id": one})
+    broadcast_id = begun(ttl=600, caller=Caller(client_id=CLIENT, request_id="r", is_test=True))
+    run_page(broadcast_id)
+    document = collection("notifications").find_one({"broadcast_id": broadcast_id})
     assert document is not None
     assert document["user_id"] == name(0)
     assert document["recipient"] == {
@@ -150,11 +150,11 @@ def test_priority_is_low_by_default() -> None:
         ("high", Priority.HIGH),
         ("medium", "normal"),
     ):
-        one = begun(type="alert", priority=requested)
-        run_page(one)
-        document = collection("notifications").find_one({"broadcast_id": one})
+        broadcast_id = begun(type="alert", priority=requested)
+        run_page(broadcast_id)
+        document = collection("notifications").find_one({"broadcast_id": broadcast_id})
         assert document is not None
-        assert document["priority"] == read(one)["priority"] == expected
+        assert document["priority"] == read(broadcast_id)["priority"] == expected
 
 
 def test_opted_out_and_suppressed_recipients_are_counted_as_skipped() -> None:
@@ -162,10 +162,10 @@ def test_opted_out_and_suppressed_recipients_are_counted_as_skipped() -> None:
     mute = {"preferences": {"marketing": {"muted": True}}}
     collection("recipients").update_many({"_id": {"$in": names[:2]}}, {"$set": mute})
     suppress(f"{names[2]}@example.com", reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True)
-    one = begun()
-    run_to_completion(one)
-    assert notified_users(one) == [names[3]]
-    assert read(one)["skipped"] == {
+    broadcast_id = begun()
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [names[3]]
+    assert read(broadcast_id)["skipped"] == {
         "opted_out": {"count": 2, "examples": names[:2]},
         "suppressed": {"count": 1, "examples": [names[2]]},
     }
@@ -173,9 +173,9 @@ def test_opted_out_and_suppressed_recipients_are_counted_as_skipped() -> None:
 
 def test_unreachable_recipients_are_counted_with_examples() -> None:
     strangers = [f"stranger-{n:02d}" for n in range(30)]
-    one = begun(AudienceRequest(user_ids=strangers))
-    run_to_completion(one)
-    kept = read(one)["skipped"]["no_address"]
+    broadcast_id = begun(AudienceRequest(user_ids=strangers))
+    run_to_completion(broadcast_id)
+    kept = read(broadcast_id)["skipped"]["no_address"]
     assert (kept["count"], kept["examples"]) == (30, strangers[: repository.MAX_EXAMPLES])
 
 
@@ -196,10 +196,10 @@ def test_broadcast_counts_recipients_without_a_device_as_unreachable(
     collection("recipients").update_many(
         {}, {"$set": {"preferences": {"marketing": {"channels": ["push"]}}}}
     )
-    one = begun(channels=channels)
-    run_to_completion(one)
-    assert notified_users(one) == [with_device]
-    assert read(one)["skipped"] == {"no_address": {"count": 1, "examples": [without]}}
+    broadcast_id = begun(channels=channels)
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [with_device]
+    assert read(broadcast_id)["skipped"] == {"no_address": {"count": 1, "examples": [without]}}
 
 
 def test_invalid_recipients_are_counted_by_problem() -> None:
@@ -207,10 +207,10 @@ def test_invalid_recipients_are_counted_by_problem() -> None:
     # The API refuses such a member, but a topic holds what it is given.
     for user_id in ("tenant/42", name(0)):
         topics.join(topic="news", user_id=user_id, now=NOON)
-    one = begun(AudienceRequest(topic="news"))
-    run_to_completion(one)
-    assert notified_users(one) == [name(0)]
-    assert read(one)["rejected"] == {"slash": {"count": 1, "examples": ["tenant/42"]}}
+    broadcast_id = begun(AudienceRequest(topic="news"))
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [name(0)]
+    assert read(broadcast_id)["rejected"] == {"slash": {"count": 1, "examples": ["tenant/42"]}}
 
 
 def messages(broker: redis.Redis) -> list[list[Any]]:
@@ -220,12 +220,12 @@ def messages(broker: redis.Redis) -> list[list[Any]]:
 def test_scheduled_broadcast_reads_its_audience_in_time() -> None:
     recipients(1)
     later = NOON + 2 * MINUTE
-    one = begun(scheduled_at=later.isoformat())
-    assert read(one)["status"] == "scheduled"
-    assert not run_page(one)
-    assert notified_users(one) == []
-    assert run_page(one, at=later)
-    assert (read(one)["status"], read(one)["started_at"]) == ("completed", later)
+    broadcast_id = begun(scheduled_at=later.isoformat())
+    assert read(broadcast_id)["status"] == "scheduled"
+    assert not run_page(broadcast_id)
+    assert notified_users(broadcast_id) == []
+    assert run_page(broadcast_id, at=later)
+    assert (read(broadcast_id)["status"], read(broadcast_id)["started_at"]) == ("completed", later)
     (document,) = collection("notifications").find()
     assert "scheduled_at" not in document, "notifications of a scheduled broadcast are due at once"
 
@@ -236,116 +236,120 @@ def test_slow_clock_does_not_lose_the_wakeup() -> None:
 
 def test_expired_broadcast_notifies_no_more() -> None:
     recipients(4)
-    one = begun(expires_at=(NOON + MINUTE).isoformat())
-    run_page(one)
-    run_page(one, at=NOON + MINUTE)
-    assert len(notified_users(one)) == 3
-    done = read(one)
+    broadcast_id = begun(expires_at=(NOON + MINUTE).isoformat())
+    run_page(broadcast_id)
+    run_page(broadcast_id, at=NOON + MINUTE)
+    assert len(notified_users(broadcast_id)) == 3
+    done = read(broadcast_id)
     assert (done["status"], done["failure_code"]) == ("failed", "expired")
     assert done["finished_at"] == NOON + MINUTE
 
 
 def test_disabled_type_fails_the_broadcast() -> None:
     recipients(4)
-    one = begun()
-    run_page(one)
+    broadcast_id = begun()
+    run_page(broadcast_id)
     collection("notification_types").update_one(
         {"_id": "marketing"}, {"$set": {"is_active": False}}
     )
     types.invalidate_types()
-    run_page(one)
-    assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "unknown_type")
+    run_page(broadcast_id)
+    assert (read(broadcast_id)["status"], read(broadcast_id)["failure_code"]) == (
+        "failed",
+        "unknown_type",
+    )
 
 
 def test_backpressure_pauses_the_broadcast(settings: Any) -> None:
     recipients(7)
     settings.BULK_PENDING_LIMIT = 2
-    one = begun()
-    run_page(one)
+    broadcast_id = begun()
+    run_page(broadcast_id)
     backlog.clear()
-    assert run_page(one), "it was due, but the backlog was full"
-    waiting = read(one)
+    assert run_page(broadcast_id), "it was due, but the backlog was full"
+    waiting = read(broadcast_id)
     assert (waiting["is_waiting"], waiting["due_at"]) == (True, NOON + backlog.RETRY_AFTER)
-    assert len(notified_users(one)) == 3
-    assert not run_page(one)
+    assert len(notified_users(broadcast_id)) == 3
+    assert not run_page(broadcast_id)
     settings.BULK_PENDING_LIMIT = 100
     backlog.clear()
-    assert run_to_completion(one, at=NOON + backlog.RETRY_AFTER) == 2
-    assert read(one)["is_waiting"] is False
+    assert run_to_completion(broadcast_id, at=NOON + backlog.RETRY_AFTER) == 2
+    assert read(broadcast_id)["is_waiting"] is False
 
 
 def test_each_page_wakes_up_the_next(broker: redis.Redis) -> None:
     recipients(4)
-    one = begun()
-    assert messages(broker) == [[str(one)]]
+    broadcast_id = begun()
+    assert messages(broker) == [[str(broadcast_id)]]
     broker.flushdb()
-    run_page(one)
-    assert messages(broker) == [[str(one)]]
+    run_page(broadcast_id)
+    assert messages(broker) == [[str(broadcast_id)]]
     broker.flushdb()
-    run_page(one)
+    run_page(broadcast_id)
     assert messages(broker) == []
 
 
 def test_sweep_wakes_up_due_broadcasts(broker: redis.Redis) -> None:
     recipients(1)
-    one = begun()
+    broadcast_id = begun()
     begun(scheduled_at=(NOON + 5 * MINUTE).isoformat())
     broker.flushdb()
     sweeper.sweep(now=NOON)
-    assert messages(broker) == [[str(one)]]
-    run_to_completion(one)
+    assert messages(broker) == [[str(broadcast_id)]]
+    run_to_completion(broadcast_id)
     broker.flushdb()
     sweeper.sweep(now=NOON)
     assert messages(broker) == []
 
 
 def test_sweep_wakes_up_broadcasts_of_lost_workers(broker: redis.Redis) -> None:
-    one = begun()
-    repository.acquire_lease(one, worker="lost", now=NOON)
+    broadcast_id = begun()
+    repository.acquire_lease(broadcast_id, worker="lost", now=NOON)
     broker.flushdb()
     sweeper.sweep(now=NOON)
     assert messages(broker) == []
     sweeper.sweep(now=NOON + repository.LEASES.length)
-    assert messages(broker) == [[str(one)]]
+    assert messages(broker) == [[str(broadcast_id)]]
 
 
 def test_stopping_worker_leaves_the_broadcast_to_another(broker: redis.Redis) -> None:
-    one = begun()
+    broadcast_id = begun()
     broker.flushdb()
     process.request_shutdown()
-    assert not run_page(one)
-    assert messages(broker) == [[str(one)]]
+    assert not run_page(broadcast_id)
+    assert messages(broker) == [[str(broadcast_id)]]
 
 
 def test_inline_worker_runs_broadcasts(monkeypatch: pytest.MonkeyPatch) -> None:
     recipients(4)
-    one = begun(type="alert", channels=["in_app"])
+    broadcast_id = begun(type="alert", channels=["in_app"])
     worker.run_inline(SendingRuntime(), clock=lambda: NOON)
-    assert read(one)["status"] == "completed"
-    assert len(notified_users(one)) == 4
+    assert read(broadcast_id)["status"] == "completed"
+    assert len(notified_users(broadcast_id)) == 4
 
 
 def test_page_reads_only_its_recipients() -> None:
     recipients(60)
-    one = begun()
-    run_page(one)
+    broadcast_id = begun()
+    run_page(broadcast_id)
     with plans("recipients") as found:
-        run_page(one)
+        run_page(broadcast_id)
     assert found
     assert all(plan.is_by_id and plan.examined <= 3 and not plan.sorts for plan in found)
 
 
 def test_status_counts_use_only_an_index() -> None:
     recipients(4)
-    one, other = begun(), begun()
-    for broadcast_id in (one, other):
+    first, other = begun(), begun()
+    for broadcast_id in (first, other):
         run_to_completion(broadcast_id)
     claimed = factories.claim(
-        next(collection("notifications").find({"broadcast_id": one}))["_id"], channel=Channel.EMAIL
+        next(collection("notifications").find({"broadcast_id": first}))["_id"],
+        channel=Channel.EMAIL,
     )
     factories.start(claimed)
     with plans("notifications") as found:
-        counts = repository.count_by_status(one)
+        counts = repository.count_by_status(first)
     assert counts == {"queued": 3, "processing": 1}
     (plan,) = found
     assert (plan.is_indexed, plan.examined) == (True, 0)
@@ -358,16 +362,16 @@ def test_list_of_a_client_uses_its_index() -> None:
     with plans("broadcasts") as found:
         page = repository.page(client_id=CLIENT, limit=5)
     assert page.documents[0]["created_at"] == NOON + 29 * SECOND
-    assert all("user_ids" not in one for one in page.documents)
+    assert all("user_ids" not in document for document in page.documents)
     (plan,) = found
     assert (plan.is_indexed, plan.sorts, plan.examined) == (True, False, 6)
 
 
 def test_ended_broadcast_is_purged_with_its_notifications() -> None:
-    one = begun()
-    assert "purge_at" not in read(one)
-    run_to_completion(one)
-    assert read(one)["purge_at"] == NOON + 90 * DAY
+    broadcast_id = begun()
+    assert "purge_at" not in read(broadcast_id)
+    run_to_completion(broadcast_id)
+    assert read(broadcast_id)["purge_at"] == NOON + 90 * DAY
 
 
 CONTEST = {"contest_name": "Round 900"}
@@ -394,10 +398,10 @@ def test_each_recipient_is_reminded_with_their_own_lead_time() -> None:
             user_id=user_id, changes=PreferenceChanges(by_name=wish), now=NOON
         )
     event_at = NOON + 3 * DAY
-    one = reminder(event_at)
-    run_to_completion(one)
-    assert "scheduled_at" not in read(one), "the audience is read at once"
-    assert read(one)["status"] == "completed"
+    broadcast_id = reminder(event_at)
+    run_to_completion(broadcast_id)
+    assert "scheduled_at" not in read(broadcast_id), "the audience is read at once"
+    assert read(broadcast_id)["status"] == "completed"
     for user_id, before in ((early, DAY), (usual, 120 * MINUTE), (late, 10 * MINUTE)):
         document = notification_of(user_id)
         assert document["scheduled_at"] == event_at - before
@@ -409,24 +413,27 @@ def test_each_recipient_is_reminded_with_their_own_lead_time() -> None:
 def test_audience_is_not_read_once_the_event_has_begun(hours: int) -> None:
     recipients(1)
     event_at = NOON + 2 * 60 * MINUTE
-    one = reminder(event_at, expires_at=(NOON + hours * 60 * MINUTE).isoformat())
-    assert read(one)["expires_at"] == min(event_at, NOON + hours * 60 * MINUTE)
-    run_to_completion(one, at=event_at)
-    assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "expired")
-    assert notified_users(one) == []
+    broadcast_id = reminder(event_at, expires_at=(NOON + hours * 60 * MINUTE).isoformat())
+    assert read(broadcast_id)["expires_at"] == min(event_at, NOON + hours * 60 * MINUTE)
+    run_to_completion(broadcast_id, at=event_at)
+    assert (read(broadcast_id)["status"], read(broadcast_id)["failure_code"]) == (
+        "failed",
+        "expired",
+    )
+    assert notified_users(broadcast_id) == []
 
 
 def test_recipient_who_was_notified_about_the_entity_is_skipped() -> None:
     names = recipients(4)
     factories.accepted(user_id=names[1], type="marketing", entity_id="video-7")
     factories.accepted(user_id=names[2], type="marketing", entity_id="video-8")
-    one = begun(entity_id="video-7")
-    run_to_completion(one)
-    done = read(one)
+    broadcast_id = begun(entity_id="video-7")
+    run_to_completion(broadcast_id)
+    done = read(broadcast_id)
     assert done["accepted"] == 3
     assert done["skipped"] == {"already_notified": {"count": 1, "examples": [names[1]]}}
-    assert notified_users(one) == [names[0], names[2], names[3]]
-    found = collection("notifications").find({"broadcast_id": one})
+    assert notified_users(broadcast_id) == [names[0], names[2], names[3]]
+    found = collection("notifications").find({"broadcast_id": broadcast_id})
     assert {document["entity_id"] for document in found} == {"video-7"}
 
 
@@ -442,8 +449,10 @@ def test_second_broadcast_about_an_entity_reaches_only_new_recipients() -> None:
 
 def test_repeated_page_about_an_entity_counts_its_own_notifications_as_accepted() -> None:
     recipients(2)
-    one = begun(entity_id="video-7")
-    lost = leased(one)
-    fan_out.fan_out([name(0)], request=lost.request, broadcast_id=one, caller=lost.caller, now=NOON)
-    run_to_completion(one, at=lost.claim.until)
-    assert (read(one)["accepted"], read(one)["skipped"]) == (2, {})
+    broadcast_id = begun(entity_id="video-7")
+    lost = leased(broadcast_id)
+    fan_out.fan_out(
+        [name(0)], request=lost.request, broadcast_id=broadcast_id, caller=lost.caller, now=NOON
+    )
+    run_to_completion(broadcast_id, at=lost.claim.until)
+    assert (read(broadcast_id)["accepted"], read(broadcast_id)["skipped"]) == (2, {})

@@ -60,7 +60,7 @@ def die() -> None:
 def retry_counts(ids: list[ObjectId]) -> list[int]:
     """Return the number of retries of each notification, from the audit log."""
     log = collection("django_admin_log")
-    return [log.count_documents({"object_id": str(one)}) for one in ids]
+    return [log.count_documents({"object_id": str(notification_id)}) for notification_id in ids]
 
 
 def work_with(operation: Operation, clock: Time) -> None:
@@ -120,7 +120,7 @@ def test_second_worker_after_a_slow_one_repeats_nothing(clock: Time) -> None:
     assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 10})
     assert {row["outcome"] for row in rows(done).values()} == {"done"}
     assert statuses(ids) == ["pending"] * 10
-    deliveries = [factories.delivery(factories.read(one)) for one in ids]
+    deliveries = [factories.delivery(factories.read(notification_id)) for notification_id in ids]
     assert {d["max_attempts"] for d in deliveries} == {1 + 4}
 
 
@@ -141,24 +141,24 @@ def test_worker_lost_at_any_step_is_replaced(clock: Time, action: BulkAction, at
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
 def test_worker_lost_before_its_result_repeats_nothing(clock: Time, action: BulkAction) -> None:
-    (one,) = failed()
+    (notification_id,) = failed()
     operation = started(clock, previewed(clock, action=action))
-    results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
-    executor._execute_one(operation, one, [EMAIL], now=clock())
+    results.begin(operation.id, {results.DeliveryKey(notification_id, EMAIL): SAFE}, now=clock())
+    executor._execute_one(operation, notification_id, [EMAIL], now=clock())
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
-    made = collection("notifications").count_documents({"resent_from": one})
+    made = collection("notifications").count_documents({"resent_from": notification_id})
     assert made == (1 if action is BulkAction.RESEND else 0)
 
 
 def test_delivery_that_failed_again_is_not_reopened_twice(clock: Time) -> None:
-    (one,) = failed()
+    (notification_id,) = failed()
     operation = started(clock)
-    results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
-    executor._execute_one(operation, one, [EMAIL], now=clock())
-    again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
+    results.begin(operation.id, {results.DeliveryKey(notification_id, EMAIL): SAFE}, now=clock())
+    executor._execute_one(operation, notification_id, [EMAIL], now=clock())
+    again = factories.start(factories.claim(notification_id, at=clock.at), at=clock.at)
     leases.settle([factories.settlement(again, DeliveryStatus.FAILED, at=clock())], now=clock.at)
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
-    assert statuses([one]) == ["failed"]
+    assert statuses([notification_id]) == ["failed"]
 
 
 @pytest.fixture

@@ -23,12 +23,12 @@ def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "PAGE_SIZE", PAGE_SIZE)
     new = [factories.new(user_id=None) for _ in range(COUNT)]
     acceptance.accept(new, now=NOON)
-    ids = [one.id for one in new[:FAILED]]
+    ids = [item.id for item in new[:FAILED]]
     for start in range(0, FAILED, 100):
         some = ids[start : start + 100]
         claims = leases.claim(ids=some, channel=Channel.EMAIL, worker="w", now=NOON)
         begun = leases.start(claims, provider="sendgrid", worker="w", now=NOON)
-        ended = [factories.settlement(one, DeliveryStatus.FAILED) for one in begun]
+        ended = [factories.settlement(delivery, DeliveryStatus.FAILED) for delivery in begun]
         leases.settle(ended, now=NOON)
 
 

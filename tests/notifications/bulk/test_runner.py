@@ -57,10 +57,10 @@ def test_resend_creates_linked_notifications(clock: Time) -> None:
     ids = failed(2)
     operation = finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
     assert operation.counts == {BulkOutcome.DONE: 2}
-    for one in ids:
-        (resend,) = collection("notifications").find({"resent_from": one})
-        assert resend["_id"] == bulk_operation.resend_id(operation, one)
-        assert factories.read(one)["resent_as"] == [resend["_id"]]
+    for notification_id in ids:
+        (resend,) = collection("notifications").find({"resent_from": notification_id})
+        assert resend["_id"] == bulk_operation.resend_id(operation, notification_id)
+        assert factories.read(notification_id)["resent_as"] == [resend["_id"]]
 
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
@@ -70,8 +70,8 @@ def test_resent_notification_may_duplicate(clock: Time, action: BulkAction) -> N
     assert previewed(clock, action=action).preview_counts == {"may_duplicate": 2}
     # A resend that failed too does not duplicate.
     for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
-        one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
-        leases.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
+        begun = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
+        leases.settle([factories.settlement(begun, S.FAILED, at=clock())], now=clock.at)
     since = selection.select_failures(channel=EMAIL, code=None, since=None)
     originals = Selection(
         match={"$and": [since.match, {"resent_from": None}]}, order=since.order, description=()
@@ -105,7 +105,7 @@ def test_run_now_makes_scheduled_deliveries_due(clock: Time) -> None:
 
 
 def test_excluded_risk_is_skipped_with_its_reason(clock: Time) -> None:
-    (one,) = failed()
+    (notification_id,) = failed()
     operation = finish(
         clock,
         started(
@@ -114,18 +114,18 @@ def test_excluded_risk_is_skipped_with_its_reason(clock: Time) -> None:
             duplicate_reason="They call us.",
         ),
     )
-    assert statuses([one]) == ["failed"]
+    assert statuses([notification_id]) == ["failed"]
     assert (operation.counts, operation.reasons) == ({BulkOutcome.SKIPPED: 1}, {"safe": 1})
 
 
 def test_risk_is_assessed_again_on_execution(clock: Time) -> None:
-    (one,) = failed()
+    (notification_id,) = failed()
     operation = started(clock)
     factories.suppress(reason=SuppressionReason.COMPLAINT, at=clock())
     operation = finish(clock, operation)
-    assert statuses([one]) == ["failed"]
+    assert statuses([notification_id]) == ["failed"]
     assert operation.reasons == {"suppressed": 1}
-    assert rows(operation)[one]["risk"] == "suppressed"
+    assert rows(operation)[notification_id]["risk"] == "suppressed"
 
 
 def test_delivery_changed_since_the_preview_is_skipped(clock: Time) -> None:
@@ -140,13 +140,13 @@ def test_delivery_changed_since_the_preview_is_skipped(clock: Time) -> None:
 
 
 def test_delivery_that_failed_again_since_the_preview_is_skipped(clock: Time) -> None:
-    (one,) = failed()
+    (notification_id,) = failed()
     operation = started(clock)
-    actions.retry(notification_id=one, channels=None, now=clock())
-    again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
+    actions.retry(notification_id=notification_id, channels=None, now=clock())
+    again = factories.start(factories.claim(notification_id, at=clock.at), at=clock.at)
     leases.settle([factories.settlement(again, S.FAILED, at=clock())], now=clock.at)
     operation = finish(clock, operation)
-    assert statuses([one]) == ["failed"]
+    assert statuses([notification_id]) == ["failed"]
     assert operation.reasons == {"changed": 1}
 
 
@@ -166,10 +166,10 @@ def test_delivery_that_no_longer_matches_is_skipped(clock: Time) -> None:
 
 
 def test_erased_notification_is_skipped(clock: Time) -> None:
-    (one,) = failed(expires_at=NOON + timedelta(days=2))
+    (notification_id,) = failed(expires_at=NOON + timedelta(days=2))
     operation = started(clock)
     collection("notifications").update_one(
-        {"_id": one}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
+        {"_id": notification_id}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
     )
     operation = finish(clock, repository.get(operation.id) or operation)
     assert operation.counts == {BulkOutcome.SKIPPED: 1}
@@ -178,10 +178,10 @@ def test_erased_notification_is_skipped(clock: Time) -> None:
 
 def test_each_channel_is_assessed_separately(clock: Time) -> None:
     channels = (Channel.EMAIL, Channel.IN_APP)
-    one = factories.settled(S.FAILED, channels=channels)["_id"]
+    notification_id = factories.settled(S.FAILED, channels=channels)["_id"]
     selected = selection.select_failures(channel=None, code=None, since=None)
     operation = finish(clock, started(clock, previewed(clock, selected=selected)))
-    document = factories.read(one)
+    document = factories.read(notification_id)
     assert operation.counts == {BulkOutcome.DONE: 1}
     assert factories.delivery(document)["status"] == "pending"
     assert factories.delivery(document, Channel.IN_APP)["status"] == "delivered"
@@ -210,12 +210,12 @@ def test_operation_respects_its_rate(clock: Time) -> None:
 
 
 def test_audit_log_names_the_user(clock: Time) -> None:
-    (one,) = failed()
+    (notification_id,) = failed()
     operation = finish(clock, started(clock))
     lines = {row["change_message"]: row for row in collection("django_admin_log").find()}
     assert "Started: SendGrid is well again" in lines
     own = lines[f"Retried on email by bulk operation {operation.id}."]
-    assert (own["object_id"], own["user_id"]) == (str(one), MARIA.id)
+    assert (own["object_id"], own["user_id"]) == (str(notification_id), MARIA.id)
 
 
 def test_each_step_sends_a_wakeup(clock: Time) -> None:

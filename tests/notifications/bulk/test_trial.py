@@ -30,8 +30,10 @@ def end(operation: Operation, ids: Sequence[ObjectId], status: S, clock: Time) -
     """End the deliveries that the operation has sent and that wait. Return how many."""
     count = 0
     is_resend = operation.action is BulkAction.RESEND
-    for one in ids:
-        sent_as = bulk_operation.resend_id(operation, one) if is_resend else one
+    for notification_id in ids:
+        sent_as = (
+            bulk_operation.resend_id(operation, notification_id) if is_resend else notification_id
+        )
         document = collection("notifications").find_one({"_id": sent_as})
         if document is None or factories.delivery(document)["status"] != S.PENDING:
             continue

@@ -424,22 +424,22 @@ HTML = [
 ]
 
 
-@each_case("source", [*STATE, *(one.format("{{ code }}") for one in LINKS)])
+@each_case("source", [*STATE, *(link.format("{{ code }}") for link in LINKS)])
 def test_secret_in_a_text_that_may_be_a_link_is_refused(source: str) -> None:
-    for one in guarded(source):
-        assert is_refused(one), one
+    for item in guarded(source):
+        assert is_refused(item), item
 
 
-@each_case("source", [one.replace("C", "code contains '4'") for one in DECIDED[:-2]])
+@each_case("source", [item.replace("C", "code contains '4'") for item in DECIDED[:-2]])
 def test_link_decided_by_a_secret_is_refused(source: str) -> None:
-    for one in guarded(f"{{% assign c = code %}}{source}"):
-        assert is_refused(one), one
+    for item in guarded(f"{{% assign c = code %}}{source}"):
+        assert is_refused(item), item
 
 
 @each_case("source", HTML)
 def test_request_of_html_is_refused(source: str) -> None:
-    for one in guarded(source):
-        assert is_refused(one, "email_html"), one
+    for item in guarded(source):
+        assert is_refused(item, "email_html"), item
 
 
 @each_case("making", [*SHOWABLE, *OPAQUE])
@@ -462,7 +462,7 @@ def test_what_may_be_any_text_is_refused_where_it_is_shown(making: str) -> None:
 def test_every_part_is_checked(part: str) -> None:
     for link in LINKS[::7]:
         found = faults(link.format("{{ code }}"), part)
-        assert {(one.code, one.part) for one in found} == {(exposure.CODE, part)}, link
+        assert {(item.code, item.part) for item in found} == {(exposure.CODE, part)}, link
 
 
 HARMLESS = [
@@ -621,8 +621,8 @@ carriers = st.sampled_from(
 )
 destinations = st.sampled_from(
     [
-        *(one.format("{{ x }}") for one in LINKS),
-        *(one.replace("C", "x contains '4'").replace("c ", "x ") for one in DECIDED),
+        *(link.format("{{ x }}") for link in LINKS),
+        *(item.replace("C", "x contains '4'").replace("c ", "x ") for item in DECIDED),
     ]
 )
 

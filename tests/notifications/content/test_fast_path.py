@@ -153,8 +153,8 @@ def test_most_shipped_texts_take_the_fast_path() -> None:
         for source in parts.values()
     ]
     plain_ones = [
-        one
-        for one in sources
-        if engine.compile_fast_path(TEXT_ENVIRONMENT.from_string(one)) is not None
+        source
+        for source in sources
+        if engine.compile_fast_path(TEXT_ENVIRONMENT.from_string(source)) is not None
     ]
     assert len(plain_ones) > len(sources) * 0.6

@@ -84,8 +84,8 @@ def test_shipped_layout_keeps_its_liquid() -> None:
     source = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, "default")
     assert source is not None
     html = inlining.inline_layout(source)
-    assert [html[one.start : one.end] for one in find_liquid(html)] == [
-        source[one.start : one.end] for one in find_liquid(source)
+    assert [html[item.start : item.end] for item in find_liquid(html)] == [
+        source[item.start : item.end] for item in find_liquid(source)
     ]
     assert inlining.find_misplaced_liquid(source) is None
     Template(html, environment=LAYOUT_ENVIRONMENT)

@@ -254,7 +254,7 @@ def test_sensitive_uses_are_searched_in_linear_time() -> None:
     longest = "a" * (MAX_SOURCE // 2)
     source = longest + " {{ code }}." * 500
     with computing(at_most=1.0):
-        assert [one.code for one in faults({"default": {"subject": "S", "body": source}})] in (
+        assert [fault.code for fault in faults({"default": {"subject": "S", "body": source}})] in (
             [],
             ["too_complex"],
         )

@@ -91,11 +91,11 @@ def test_numbers_have_singular_and_plural(
     slug: str, variable: str, english: str, portuguese: str, form: type
 ) -> None:
     for (locale, word), channel in product((("en", english), ("pt", portuguese)), Channel):
-        one = rendered(slug, channel, locale=locale, **{variable: form(1)})
+        singular = rendered(slug, channel, locale=locale, **{variable: form(1)})
         two = rendered(slug, channel, locale=locale, **{variable: form(2)})
-        assert re.search(rf"\b1(\.0)? {word}\b", f"{one.subject} {one.text}")
+        assert re.search(rf"\b1(\.0)? {word}\b", f"{singular.subject} {singular.text}")
         assert re.search(rf"\b2(\.0)? {word}s\b", f"{two.subject} {two.text}")
-        assert f"1 {word}s" not in f"{one.subject}{one.text}{one.html}"
+        assert f"1 {word}s" not in f"{singular.subject}{singular.text}{singular.html}"
 
 
 def test_time_is_in_the_recipients_zone() -> None:

@@ -38,14 +38,16 @@ def test_liquid_is_where_the_lexer_finds_it(source: str) -> None:
     except SourceError:
         return
     tokens = list(get_lexer()(source))
-    outputs = [one.start_index for one in tokens if one.kind == TOKEN_OUTPUT]
+    outputs = [token.start_index for token in tokens if token.kind == TOKEN_OUTPUT]
     tags = [
-        source.rindex("{%", 0, one.start_index)
-        for one in tokens
-        if one.kind == TOKEN_TAG and one.value not in BLOCKS
+        source.rindex("{%", 0, token.start_index)
+        for token in tokens
+        if token.kind == TOKEN_TAG and token.value not in BLOCKS
     ]
-    assert outputs == [one.start for one in pieces if one.kind is Kind.OUTPUT]
-    assert tags == [one.start for one in pieces if one.kind is Kind.TAG and one.name not in BLOCKS]
+    assert outputs == [piece.start for piece in pieces if piece.kind is Kind.OUTPUT]
+    assert tags == [
+        piece.start for piece in pieces if piece.kind is Kind.TAG and piece.name not in BLOCKS
+    ]
 
 
 @each_case(

@@ -249,7 +249,7 @@ def test_later_step_does_not_wait_for_a_muted_channel() -> None:
             snapshot=snapshot(registered(order_shipped={"muted_channels": muted})),
             problems=ProblemCollector(),
         )
-        (push,) = [one for one in deliveries if one.channel is PUSH]
+        (push,) = [delivery for delivery in deliveries if delivery.channel is PUSH]
         assert (push.status, push.step, push.delay) == (S.PENDING, step, delay)
 
 
@@ -262,7 +262,7 @@ def test_later_step_does_not_wait_for_a_suppressed_channel() -> None:
         snapshot=snapshot(None, ("email", "ada@example.com")),
         problems=ProblemCollector(),
     )
-    by_channel = {one.channel: one for one in deliveries}
+    by_channel = {delivery.channel: delivery for delivery in deliveries}
     assert by_channel[EMAIL].failure_code is FailureCode.SUPPRESSED
     push = by_channel[PUSH]
     assert (push.status, push.step, push.delay) == (S.PENDING, None, timedelta())

@@ -236,13 +236,13 @@ def _allowed(settings: Any) -> None:
 
 
 def problems_with(**fields: Any) -> list[tuple[str, str]]:
-    one = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
-    return composed(attachments=[one])[1]
+    attachment = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
+    return composed(attachments=[attachment])[1]
 
 
 def accepted(**fields: Any) -> Attachment:
-    one = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
-    content, problems = composed(attachments=[one])
+    attachment = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
+    content, problems = composed(attachments=[attachment])
     assert problems == []
     return content.attachments[0]
 
@@ -379,9 +379,9 @@ def test_invalid_content_type_is_refused(given: str) -> None:
 
 
 def test_all_attachments_are_checked() -> None:
-    one = AttachmentRequest(url=URL, filename="7.pdf")
+    valid = AttachmentRequest(url=URL, filename="7.pdf")
     invalid = AttachmentRequest(url="http://x", filename="/", content_type="x")
-    assert composed(attachments=[one, invalid])[1] == [
+    assert composed(attachments=[valid, invalid])[1] == [
         ("/content/attachments/1/url", "invalid_url"),
         ("/content/attachments/1/filename", "invalid_filename"),
         ("/content/attachments/1/content_type", "invalid_content_type"),
@@ -419,7 +419,7 @@ def problems(**fields: Any) -> list[tuple[str, str]]:
     try:
         new = prepared(**{"channels": ["push"], **fields}).notification
     except InvalidRequestError as invalid:
-        return [(one.pointer, one.code) for one in invalid.problems]
+        return [(problem.pointer, problem.code) for problem in invalid.problems]
     if (Channel.PUSH, DeliveryStatus.PENDING) in [(d.channel, d.status) for d in new.deliveries]:
         message = render_message(
             channel=Channel.PUSH, content=new.content, data=new.data, recipient=new.recipient

@@ -55,37 +55,37 @@ def sent_at(app: App, notification_id: str) -> datetime:
 
 @pytest.mark.parametrize("zone", [TOKYO, NEW_YORK], ids=["earlier", "later"])
 def test_local_time_follows_the_zone(ada: App, stored: Callable[[Answer], Any], zone: str) -> None:
-    one = schedule(ada, ttl=60)
-    assert sent_at(ada, one) == nine_oclock_in(LISBON)
+    notification_id = schedule(ada, ttl=60)
+    assert sent_at(ada, notification_id) == nine_oclock_in(LISBON)
     set_zone(ada, zone)
-    assert sent_at(ada, one) == nine_oclock_in(zone)
-    document = stored(ada.get(f"/notifications/{one}"))
+    assert sent_at(ada, notification_id) == nine_oclock_in(zone)
+    document = stored(ada.get(f"/notifications/{notification_id}"))
     assert (document["status"], document["due_at"]) == ("created", nine_oclock_in(zone))
     assert document["expires_at"] == nine_oclock_in(zone) + timedelta(seconds=60)
 
 
 def test_every_change_of_the_time_zone_moves_it(ada: App) -> None:
-    one = schedule(ada)
+    notification_id = schedule(ada)
     for zone in (TOKYO, NEW_YORK, LISBON):
         set_zone(ada, zone)
-        assert sent_at(ada, one) == nine_oclock_in(zone)
+        assert sent_at(ada, notification_id) == nine_oclock_in(zone)
 
 
 def test_skipped_local_time_is_the_first_instant_after(app: App) -> None:
     set_zone(app, "UTC")
     day = next_clock_change("Europe/London")
-    one = schedule(app, f"{day}T01:30")
-    assert sent_at(app, one) == datetime.fromisoformat(f"{day}T01:30:00Z")
+    notification_id = schedule(app, f"{day}T01:30")
+    assert sent_at(app, notification_id) == datetime.fromisoformat(f"{day}T01:30:00Z")
     set_zone(app, "Europe/London")
-    assert sent_at(app, one) == datetime.fromisoformat(f"{day}T01:00:00Z")
+    assert sent_at(app, notification_id) == datetime.fromisoformat(f"{day}T01:00:00Z")
 
 
 def test_past_local_time_is_due_now(app: App, broker: Any) -> None:
     set_zone(app, "UTC")
-    one = schedule(app, (utc_now() + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M"))
+    notification_id = schedule(app, (utc_now() + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M"))
     assert broker.llen("email.high") == 0
     set_zone(app, "Pacific/Kiritimati")
-    assert app.get(f"/notifications/{one}").json()["status"] == "queued"
+    assert app.get(f"/notifications/{notification_id}").json()["status"] == "queued"
     assert broker.llen("email.high") == 1
 
 
@@ -99,18 +99,19 @@ def test_past_local_time_is_due_now(app: App, broker: Any) -> None:
     ids=["a zone of its own", "a zone for the recipient", "an instant"],
 )
 def test_explicit_zone_or_instant_is_kept(ada: App, fields: dict[str, Any]) -> None:
-    one = schedule(ada, **fields)
+    notification_id = schedule(ada, **fields)
     set_zone(ada, TOKYO)
-    assert sent_at(ada, one) == nine_oclock_in(LISBON)
+    assert sent_at(ada, notification_id) == nine_oclock_in(LISBON)
 
 
 def test_rescheduled_instant_is_kept(ada: App) -> None:
-    one = schedule(ada)
+    notification_id = schedule(ada)
     ada.post(
-        f"/notifications/{one}/reschedule", {"scheduled_at": nine_oclock_in(NEW_YORK).isoformat()}
+        f"/notifications/{notification_id}/reschedule",
+        {"scheduled_at": nine_oclock_in(NEW_YORK).isoformat()},
     )
     set_zone(ada, TOKYO)
-    assert sent_at(ada, one) == nine_oclock_in(NEW_YORK)
+    assert sent_at(ada, notification_id) == nine_oclock_in(NEW_YORK)
 
 
 def test_ended_or_attempted_notifications_are_kept(ada: App) -> None:
@@ -125,12 +126,12 @@ def test_ended_or_attempted_notifications_are_kept(ada: App) -> None:
 
 
 def test_unchanged_time_zone_writes_nothing(ada: App) -> None:
-    one = schedule(ada)
+    notification_id = schedule(ada)
     before = collection("notifications").find_one({})
     set_zone(ada, LISBON)
     set_zone(ada, None)
     assert collection("notifications").find_one({}) == before
-    assert sent_at(ada, one) == nine_oclock_in(LISBON)
+    assert sent_at(ada, notification_id) == nine_oclock_in(LISBON)
 
 
 def test_time_zone_moves_notifications_of_all_clients(ada: App, other_app: App) -> None:

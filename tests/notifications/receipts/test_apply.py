@@ -67,7 +67,7 @@ def given_up() -> ObjectId:
     now = NOON + 5 * MINUTE
     give_up = GiveUp(FailureCode.OUTCOME_UNKNOWN)
     recovery.resolve_unknown(
-        [(one, give_up) for one in recovery.unknown_outcomes(now=now)], now=now
+        [(outcome, give_up) for outcome in recovery.unknown_outcomes(now=now)], now=now
     )
     return ObjectId(document["_id"])
 
@@ -190,10 +190,10 @@ def test_texts_are_stored_literally(text: str) -> None:
 @pytest.mark.parametrize("early", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
 @pytest.mark.parametrize("ours", [S.SENT, S.PENDING, S.UNKNOWN, S.FAILED])
 def test_early_receipt_wins_over_our_own_write(early: DeliveryStatus, ours: DeliveryStatus) -> None:
-    one = started()
-    assert apply_status(one.notification_id, early)
-    assert leases.settle([settlement(one, ours)], now=NOON + MINUTE) == 0
-    assert status_of(one.notification_id) == early
+    begun = started()
+    assert apply_status(begun.notification_id, early)
+    assert leases.settle([settlement(begun, ours)], now=NOON + MINUTE) == 0
+    assert status_of(begun.notification_id) == early
 
 
 def test_receipt_resolves_an_unknown_outcome() -> None:
@@ -252,9 +252,10 @@ def test_cancelled_delivery_stays_cancelled(status: DeliveryStatus) -> None:
 @pytest.mark.parametrize("channel", [PUSH, WHATSAPP, IN_APP])
 def test_other_channels_are_unchanged(channel: Channel) -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
-    one = report(document["_id"], S.DELIVERED)
+    first_report = report(document["_id"], S.DELIVERED)
     receipts.apply_receipt(
-        replace(one, reference=AttemptReference(document["_id"], channel, 1)), now=NOON + MINUTE
+        replace(first_report, reference=AttemptReference(document["_id"], channel, 1)),
+        now=NOON + MINUTE,
     )
     assert status_of(document["_id"]) == "pending"
 
@@ -268,8 +269,8 @@ TIMES = (NOON - SECOND / 2, NOON, NOON + SECOND)
 
 
 def times(notification_id: ObjectId, channel: Channel = EMAIL) -> list[datetime]:
-    one = delivery(read(notification_id), channel)
-    return [one[n] for n in ("sent_at", "delivered_at", "read_at") if one.get(n) is not None]
+    stored = delivery(read(notification_id), channel)
+    return [stored[n] for n in ("sent_at", "delivered_at", "read_at") if stored.get(n) is not None]
 
 
 ATTEMPT, ANSWER = NOON + timedelta(milliseconds=430), NOON + timedelta(milliseconds=520)
@@ -279,12 +280,12 @@ ATTEMPT, ANSWER = NOON + timedelta(milliseconds=430), NOON + timedelta(milliseco
 @pytest.mark.parametrize("channel", [EMAIL, PUSH, WHATSAPP], ids=str)
 def test_sent_at_stays_our_own_time_of_the_answer(channel: Channel, status: DeliveryStatus) -> None:
     """Providers report whole seconds; our write has milliseconds."""
-    one = started(at=ATTEMPT, channel=channel, created_at=ATTEMPT)
-    leases.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
-    reference = AttemptReference(one.notification_id, channel, 1)
-    apply_status(one.notification_id, status, at=NOON, reference=reference)
-    assert set(times(one.notification_id, channel)) == {ANSWER}
-    assert read(one.notification_id)["sent_at"] == ANSWER
+    begun = started(at=ATTEMPT, channel=channel, created_at=ATTEMPT)
+    leases.settle([settlement(begun, S.SENT, at=ANSWER)], now=ANSWER)
+    reference = AttemptReference(begun.notification_id, channel, 1)
+    apply_status(begun.notification_id, status, at=NOON, reference=reference)
+    assert set(times(begun.notification_id, channel)) == {ANSWER}
+    assert read(begun.notification_id)["sent_at"] == ANSWER
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.READ], ids=str)
@@ -292,18 +293,18 @@ def test_sent_at_stays_our_own_time_of_the_answer(channel: Channel, status: Deli
 def test_receipt_before_our_write_is_not_before_the_attempt(
     channel: Channel, status: DeliveryStatus
 ) -> None:
-    one = started(at=ATTEMPT, channel=channel, created_at=NOON)
-    reference = AttemptReference(one.notification_id, channel, 1)
-    assert apply_status(one.notification_id, status, at=NOON, reference=reference)
-    assert set(times(one.notification_id, channel)) == {ATTEMPT}
+    begun = started(at=ATTEMPT, channel=channel, created_at=NOON)
+    reference = AttemptReference(begun.notification_id, channel, 1)
+    assert apply_status(begun.notification_id, status, at=NOON, reference=reference)
+    assert set(times(begun.notification_id, channel)) == {ATTEMPT}
 
 
 def test_device_receipt_before_our_write_is_not_before_the_attempt() -> None:
-    one = started(at=ATTEMPT, channel=PUSH, created_at=NOON)
-    reference = AttemptReference(one.notification_id, PUSH, 1, "phone")
-    assert apply_status(one.notification_id, S.READ, at=NOON, reference=reference)
-    leases.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
-    assert set(times(one.notification_id, PUSH)) == {ATTEMPT}
+    begun = started(at=ATTEMPT, channel=PUSH, created_at=NOON)
+    reference = AttemptReference(begun.notification_id, PUSH, 1, "phone")
+    assert apply_status(begun.notification_id, S.READ, at=NOON, reference=reference)
+    leases.settle([settlement(begun, S.SENT, at=ANSWER)], now=ANSWER)
+    assert set(times(begun.notification_id, PUSH)) == {ATTEMPT}
 
 
 @pytest.mark.parametrize("initial", [S.SENT, S.UNKNOWN])
@@ -319,13 +320,13 @@ def test_times_are_in_order_for_any_receipts(initial: DeliveryStatus) -> None:
 
 
 def test_delivery_sent_again_after_a_bounce_is_read_after_it() -> None:
-    one = started()
-    leases.settle([settlement(one, S.SENT)], now=NOON)
-    apply_status(one.notification_id, S.DELIVERED, at=NOON)
-    apply_status(one.notification_id, S.FAILED, at=NOON + SECOND)
+    begun = started()
+    leases.settle([settlement(begun, S.SENT)], now=NOON)
+    apply_status(begun.notification_id, S.DELIVERED, at=NOON)
+    apply_status(begun.notification_id, S.FAILED, at=NOON + SECOND)
     later = NOON + MINUTE
-    actions.reopen(notification_id=one.notification_id, channels=[Channel.EMAIL], now=later)
-    again = factories.start(factories.claim(one.notification_id, at=later), at=later)
+    actions.reopen(notification_id=begun.notification_id, channels=[Channel.EMAIL], now=later)
+    again = factories.start(factories.claim(begun.notification_id, at=later), at=later)
     leases.settle([settlement(again, S.SENT, at=later)], now=later)
-    apply_status(one.notification_id, S.READ, at=later + SECOND)
-    assert times(one.notification_id) == [later, later, later + SECOND]
+    apply_status(begun.notification_id, S.READ, at=later + SECOND)
+    assert times(begun.notification_id) == [later, later, later + SECOND]

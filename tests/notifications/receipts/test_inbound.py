@@ -43,9 +43,9 @@ def suppression_reason() -> str | None:
 
 def test_opt_out_suppresses_marketing() -> None:
     assert apply(stop()) == 1
-    one = Suppression.objects.get()
-    assert (one.channel, one.address, one.reason) == (*PAIR, "unsubscribed")
-    assert (one.source, one.marketing_only, one.created_at) == ("whatsapp", True, NOON)
+    stored = Suppression.objects.get()
+    assert (stored.channel, stored.address, stored.reason) == (*PAIR, "unsubscribed")
+    assert (stored.source, stored.marketing_only, stored.created_at) == ("whatsapp", True, NOON)
 
 
 def test_opt_in_removes_the_suppression() -> None:
@@ -116,6 +116,6 @@ def test_stored_event_does_not_reveal_the_number_to_guessing() -> None:
     assert event["_id"] != unkeyed_id(stop())
 
 
-def unkeyed_id(one: MarketingPreference) -> str:
-    identity = f"{one.phone}:{one.is_wanted}:{one.at.isoformat()}"
+def unkeyed_id(wish: MarketingPreference) -> str:
+    identity = f"{wish.phone}:{wish.is_wanted}:{wish.at.isoformat()}"
     return f"whatsapp:wish:{hashlib.sha256(identity.encode()).hexdigest()}"

@@ -40,10 +40,10 @@ def apply(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
 
 
 def sent_as(provider_id: str) -> Document:
-    one = started(channel=Channel.WHATSAPP)
-    answer = settlement(one, S.SENT, provider="whatsapp", provider_message_id=provider_id)
+    begun = started(channel=Channel.WHATSAPP)
+    answer = settlement(begun, S.SENT, provider="whatsapp", provider_message_id=provider_id)
     leases.settle([answer], now=NOON)
-    return read(one.notification_id)
+    return read(begun.notification_id)
 
 
 def test_receipt_is_matched_by_the_provider_message_id() -> None:
@@ -54,12 +54,12 @@ def test_receipt_is_matched_by_the_provider_message_id() -> None:
 
 @pytest.mark.parametrize("apply_early", [processor.apply_early_receipts, sweeper.sweep])
 def test_early_receipt_is_applied_later(apply_early: Callable[..., object]) -> None:
-    one = started(channel=Channel.WHATSAPP)
+    begun = started(channel=Channel.WHATSAPP)
     assert apply(event()).unmatched == 1
-    answer = settlement(one, S.SENT, provider="whatsapp", provider_message_id="wamid-1")
+    answer = settlement(begun, S.SENT, provider="whatsapp", provider_message_id="wamid-1")
     leases.settle([answer], now=NOON)
     assert apply_early(now=NOON + MINUTE)
-    assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
+    assert delivery(read(begun.notification_id), Channel.WHATSAPP)["status"] == "delivered"
     assert collection(EARLY).count_documents({}) == 0
 
 

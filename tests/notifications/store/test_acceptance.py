@@ -129,10 +129,10 @@ def test_reason_of_a_skipped_channel_is_stored() -> None:
 
 
 def test_repeated_acceptance_returns_what_is_stored() -> None:
-    one = new()
-    accepted(one)
-    actions.cancel(notification_id=one.id, channels=[EMAIL], reason="Withdrawn.", now=NOON)
-    (again,) = accepted(one)
+    notification = new()
+    accepted(notification)
+    actions.cancel(notification_id=notification.id, channels=[EMAIL], reason="Withdrawn.", now=NOON)
+    (again,) = accepted(notification)
     assert isinstance(again, Accepted)
     assert again.repeated
     assert again.document["status"] == "cancelled", "the current state, not the first"
@@ -140,9 +140,11 @@ def test_repeated_acceptance_returns_what_is_stored() -> None:
 
 
 def test_concurrent_acceptance_stores_one() -> None:
-    one = new()
+    notification = new()
     with ThreadPoolExecutor(16) as threads:
-        results = [r for some in threads.map(lambda _: accepted(one), range(64)) for r in some]
+        results = [
+            r for some in threads.map(lambda _: accepted(notification), range(64)) for r in some
+        ]
     assert all(isinstance(result, Accepted) for result in results)
     assert sum(isinstance(r, Accepted) and not r.repeated for r in results) == 1
     assert count() == 1
@@ -221,8 +223,8 @@ def test_duplicate_within_a_batch_is_stored_once() -> None:
 
 
 def test_repeated_notification_within_a_batch_is_stored_once() -> None:
-    one = new()
-    results = accepted(one, one)
+    notification = new()
+    results = accepted(notification, notification)
     assert [isinstance(r, Accepted) and r.repeated for r in results] == [False, True]
     assert count() == 1
 
@@ -313,7 +315,7 @@ def test_duplicates_of_a_large_batch_are_found_in_two_reads() -> None:
     again = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     with plans("notifications") as read:
         results = acceptance.accept([*again, *stored], now=NOON)
-    assert results[:300] == [DuplicateEntity(notification_id=one.id) for one in originals]
+    assert results[:300] == [DuplicateEntity(notification_id=original.id) for original in originals]
     assert all(isinstance(r, Accepted) and r.repeated for r in results[300:])
     assert len([plan for plan in read if "find" in plan.command]) == 2
     assert all(plan.is_indexed or plan.is_by_id for plan in read)
@@ -331,7 +333,7 @@ def test_each_duplicate_names_its_own_original() -> None:
         [new(user_id=u, entity_id=e, type=t) for u, e, t in pairs], now=NOON
     )
     assert [r.notification_id for r in results if isinstance(r, DuplicateEntity)] == [
-        one.id for one in first
+        item.id for item in first
     ]
 
 

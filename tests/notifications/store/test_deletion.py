@@ -40,8 +40,8 @@ def test_deletion_cancels_what_is_pending() -> None:
     document = accepted(channels=[EMAIL, IN_APP], send_at=NOON + timedelta(days=1))
     after = deleted(document)
     for channel in (EMAIL, IN_APP):
-        one = delivery(after, channel)
-        assert (one["status"], one["failure_reason"]) == (S.CANCELLED, DELETION_REASON)
+        stored = delivery(after, channel)
+        assert (stored["status"], stored["failure_reason"]) == (S.CANCELLED, DELETION_REASON)
     assert after["status"] == "cancelled"
     assert "due_at" not in after
 

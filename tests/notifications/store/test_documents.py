@@ -52,15 +52,15 @@ def test_any_text_is_a_reference_or_rejected(text: str) -> None:
 
 
 def test_claim_has_the_reference_of_its_attempt() -> None:
-    one = claimed(notification_id=ID, attempt_count=2, channel=Channel.PUSH)
-    assert one.reference == f"{ID}.push.2"
+    claim = claimed(notification_id=ID, attempt_count=2, channel=Channel.PUSH)
+    assert claim.reference == f"{ID}.push.2"
 
 
 def test_claim_has_the_retry_state() -> None:
-    one = claimed(attempt_count=3, uncounted_attempts=1)
-    assert one.retry_state.counted_attempts == 2
-    assert one.retry_state.priority is one.priority
-    assert one.retry_state.first_due_at == one.first_due_at
+    claim = claimed(attempt_count=3, uncounted_attempts=1)
+    assert claim.retry_state.counted_attempts == 2
+    assert claim.retry_state.priority is claim.priority
+    assert claim.retry_state.first_due_at == claim.first_due_at
 
 
 @pytest.mark.parametrize(

@@ -57,26 +57,26 @@ def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel 
 
 
 def test_secret_is_stored_encrypted_for_its_notification_only() -> None:
-    one, other = accepted_with_secret(), accepted_with_secret()
-    assert one["encrypted_content"].startswith("v1.tests.")
-    assert encrypted_content.secret_in(factories.read(one["_id"])) == SECRET
+    first, other = accepted_with_secret(), accepted_with_secret()
+    assert first["encrypted_content"].startswith("v1.tests.")
+    assert encrypted_content.secret_in(factories.read(first["_id"])) == SECRET
     with pytest.raises(DecryptionError):
-        encrypted_content.secret_in({**other, "encrypted_content": one["encrypted_content"]})
+        encrypted_content.secret_in({**other, "encrypted_content": first["encrypted_content"]})
 
 
 def test_decrypted_secret_is_sent(fcm: ScriptedProvider) -> None:
     deliver(accepted_with_secret()["_id"])
-    assert [one.message.text for one in fcm.seen] == [f"Use {CANARY}"]
+    assert [request.message.text for request in fcm.seen] == [f"Use {CANARY}"]
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED])
 def test_settling_the_last_channel_destroys_the_secret(status: DeliveryStatus) -> None:
-    one = accepted_with_secret(EMAIL, WHATSAPP)["_id"]
+    notification_id = accepted_with_secret(EMAIL, WHATSAPP)["_id"]
     for channel, is_left in ((EMAIL, True), (WHATSAPP, False)):
-        attempt_ = factories.start(factories.claim(one, channel=channel))
-        assert has_secret(one)
+        attempt_ = factories.start(factories.claim(notification_id, channel=channel))
+        assert has_secret(notification_id)
         leases.settle([factories.settlement(attempt_, status)], now=NOON)
-        assert has_secret(one) is is_left
+        assert has_secret(notification_id) is is_left
 
 
 def test_retry_and_unknown_outcome_keep_the_secret(fcm: ScriptedProvider) -> None:
@@ -91,9 +91,9 @@ def test_retry_and_unknown_outcome_keep_the_secret(fcm: ScriptedProvider) -> Non
 
 
 def test_cancelling_and_expiring_destroy_the_secret(fcm: ScriptedProvider) -> None:
-    one = accepted_with_secret()["_id"]
-    store_actions.cancel(notification_id=one, channels=[EMAIL], reason="x", now=NOON)
-    assert not has_secret(one)
+    notification_id = accepted_with_secret()["_id"]
+    store_actions.cancel(notification_id=notification_id, channels=[EMAIL], reason="x", now=NOON)
+    assert not has_secret(notification_id)
     late = accepted_with_secret(expires_at=NOON + MINUTE)["_id"]
     deliver(late, at=NOON + 2 * MINUTE)
     assert not has_secret(late)

@@ -91,8 +91,8 @@ def test_concurrent_reads_are_recorded_once() -> None:
 def test_notification_read_elsewhere_can_be_marked_read() -> None:
     """The in-app delivery is recorded as read even if WhatsApp reported it first."""
     document = in_app(channels=[WHATSAPP, IN_APP])
-    one = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
-    leases.settle([factories.settlement(one, S.SENT)], now=NOON)
+    begun = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
+    leases.settle([factories.settlement(begun, S.SENT)], now=NOON)
     reference = AttemptReference(document["_id"], WHATSAPP, 1)
     report = DeliveryReceipt(reference=reference, status=S.READ, at=NOON, provider="whatsapp")
     receipts.apply_receipt(report, now=NOON)
@@ -119,8 +119,8 @@ def test_mark_all_read_affects_only_what_was_sent_to_the_recipient() -> None:
         factories.settled(S.FAILED)["_id"],
     ]
     assert inbox.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(7)
-    assert all(read(one)["is_read"] for one in mine)
-    assert not any(read(one)["is_read"] for one in others)
+    assert all(read(membership)["is_read"] for membership in mine)
+    assert not any(read(other)["is_read"] for other in others)
     assert inbox.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(0)
 
 
@@ -159,8 +159,8 @@ def test_other_channels_do_not_mark_it_read() -> None:
     document = in_app(channels=[EMAIL, IN_APP])
     mark(inbox.mark_read, document)
     mark(inbox.mark_unread, document)
-    one = start(claim(document["_id"]))
-    leases.settle([factories.settlement(one, S.FAILED)], now=EVEN_LATER)
+    begun = start(claim(document["_id"]))
+    leases.settle([factories.settlement(begun, S.FAILED)], now=EVEN_LATER)
     after = read(document["_id"])
     assert after["status"] == "partially_delivered"
     assert not after["is_read"]
@@ -223,9 +223,9 @@ def test_notification_of_any_channel_is_read_and_unread(channel: Channel) -> Non
 def test_outcome_after_reading_leaves_it_read(status: DeliveryStatus) -> None:
     document = accepted()
     by_client(inbox.mark_read_by_client, document)
-    one = start(claim(document["_id"]))
+    begun = start(claim(document["_id"]))
     next_at = {"next_attempt_at": EVEN_LATER} if status in (S.PENDING, S.UNKNOWN) else {}
-    leases.settle([factories.settlement(one, status, **next_at)], now=LATER)
+    leases.settle([factories.settlement(begun, status, **next_at)], now=LATER)
     after = read(document["_id"])
     assert (after["is_read"], after["read_at"]) == (True, LATER)
     assert delivery(after, EMAIL)["status"] == status
@@ -244,7 +244,7 @@ def test_unsent_notification_is_not_read_by_its_recipient() -> None:
     cancelled = in_app(send_at=LATER)["_id"]
     actions.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
     ids = [cancelled, in_app(send_at=LATER)["_id"], factories.settled(S.FAILED)["_id"]]
-    for document in [read(one) for one in ids]:
+    for document in [read(notification_id) for notification_id in ids]:
         for change in MARKS:
             assert change(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
         assert read(document["_id"]) == document
@@ -260,8 +260,8 @@ def test_notification_of_another_channel_is_not_archived() -> None:
 def test_scheduled_notification_enters_the_inbox_on_delivery() -> None:
     document = in_app(send_at=LATER)
     assert "inbox_at" not in document
-    one = start(claim(document["_id"], at=LATER, channel=IN_APP), at=LATER, provider="inbox")
-    leases.settle([factories.settlement(one, S.DELIVERED, at=LATER)], now=LATER)
+    begun = start(claim(document["_id"], at=LATER, channel=IN_APP), at=LATER, provider="inbox")
+    leases.settle([factories.settlement(begun, S.DELIVERED, at=LATER)], now=LATER)
     assert read(document["_id"])["inbox_at"] == LATER
     assert mark(inbox.mark_read, document, now=EVEN_LATER).changed
 

@@ -133,7 +133,7 @@ def after(
     scratch = database()[SCRATCH]
     scratch.delete_many({})
     named = zip(ids or range(len(batch)), batch, strict=True)
-    scratch.insert_many([{**document, "_id": one} for one, document in named])
+    scratch.insert_many([{**document, "_id": item} for item, document in named])
     scratch.update_many(only or {}, pipeline)
     return list(scratch.find({}).sort("_id", 1))
 
@@ -201,25 +201,31 @@ def test_batch_update_changes_each_differently(round_: int) -> None:
     ids = [ObjectId(f"{n:024x}") for n in range(BATCH)]
     chosen = rng.sample(ids, BATCH // 2)
     changes = {
-        one: {"status": rng.choice(list(S)).value, "claim": None, "next_attempt_at": NOON}
+        item: {"status": rng.choice(list(S)).value, "claim": None, "next_attempt_at": NOON}
         | {"failure_reason": rng.choice(TEXTS)}
-        for one in chosen
+        for item in chosen
     }
-    errors = {one: {"error": rng.choice(TEXTS)} for one in chosen[::2]}
+    errors = {item: {"error": rng.choice(TEXTS)} for item in chosen[::2]}
     pipeline = update_each(condition=of_channel(channel), changes=changes, errors=errors, now=NOON)
     only = {"_id": {"$in": chosen}}
-    for one, before, document in zip(ids, batch, after(batch, pipeline, only, ids), strict=True):
+    for notification_id, before, document in zip(
+        ids, batch, after(batch, pipeline, only, ids), strict=True
+    ):
         expected = [
-            {**d, **changes[one]} if one in changes and d["channel"] == channel else d
+            {**d, **changes[notification_id]}
+            if notification_id in changes and d["channel"] == channel
+            else d
             for d in before["delivery"]
         ]
         assert document["delivery"] == expected
         assert "__row" not in document
-        if one in changes:
+        if notification_id in changes:
             assert document["status"] == status_by_python(expected, NOON)
             assert document.get("due_at") == due_at_by_python(expected)
-            assert document["error_history"] == ([errors[one]] if one in errors else [])
-            assert document.get("error") == errors.get(one, {}).get("error")
+            assert document["error_history"] == (
+                [errors[notification_id]] if notification_id in errors else []
+            )
+            assert document.get("error") == errors.get(notification_id, {}).get("error")
         else:
             assert document.keys() == {"_id", "delivery"}
 
@@ -252,9 +258,9 @@ def test_conditions_match_exactly(round_: int) -> None:
         batch, update(condition=claimed_with(channel, "t1", status), changes=mark, now=NOON)
     )
     matched = after(batch, update(condition=in_statuses(channel, [status]), changes=mark, now=NOON))
-    for before, one, other in zip(batch, held, matched, strict=True):
+    for before, item, other in zip(batch, held, matched, strict=True):
         for d, by_token, by_status in zip(
-            before["delivery"], one["delivery"], other["delivery"], strict=True
+            before["delivery"], item["delivery"], other["delivery"], strict=True
         ):
             is_match = d["channel"] == channel and d["status"] == status
             has_token = (d.get("claim") or {}).get("token") == "t1"

@@ -48,9 +48,9 @@ SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
 
 @pytest.mark.parametrize("priority", list(Priority))
 def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
-    one = started(priority=priority)
+    begun = started(priority=priority)
     assert recovery.expire_leases(now=LEASE_END) == 1
-    document = read(one.notification_id)
+    document = read(begun.notification_id)
     lost = delivery(document)
     assert (lost["status"], document["status"]) == ("unknown", "processing")
     assert lost["claim"] is None
@@ -60,9 +60,9 @@ def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
 
 
 def test_lost_attempt_record_is_closed_as_unknown() -> None:
-    one = started()
+    begun = started()
     recovery.expire_leases(now=LEASE_END)
-    (record,) = attempts(one.notification_id)
+    (record,) = attempts(begun.notification_id)
     assert (record["status"], record["error_code"]) == ("unknown", "worker_lost")
     assert (record["attempted_at"], record["finished_at"]) == (NOON, LEASE_END)
 
@@ -84,13 +84,13 @@ def test_settled_delivery_is_left_alone(status: DeliveryStatus) -> None:
 
 def test_missing_attempt_record_is_added() -> None:
     """The worker was lost between the two writes of the start."""
-    one = started(purge_at=NOON + timedelta(days=90))
+    begun = started(purge_at=NOON + timedelta(days=90))
     collection("delivery_attempts").delete_many({})
     recovery.expire_leases(now=LEASE_END)
-    (record,) = attempts(one.notification_id)
+    (record,) = attempts(begun.notification_id)
     assert record == {
-        "_id": one.reference,
-        "notification_id": one.notification_id,
+        "_id": begun.reference,
+        "notification_id": begun.notification_id,
         "channel": "email",
         "attempt_number": 1,
         "status": "unknown",
@@ -106,10 +106,10 @@ def test_missing_attempt_record_is_added() -> None:
 
 def test_answered_attempt_record_is_kept() -> None:
     """The worker was lost between the two writes of the settlement."""
-    one = started()
-    leases._log_ended({one.reference: (one, {"status": "sent", "finished_at": NOON})})
+    begun = started()
+    leases._log_ended({begun.reference: (begun, {"status": "sent", "finished_at": NOON})})
     recovery.expire_leases(now=LEASE_END)
-    (record,) = attempts(one.notification_id)
+    (record,) = attempts(begun.notification_id)
     assert (record["status"], record["finished_at"]) == ("sent", NOON)
     assert "error_code" not in record
 
@@ -138,9 +138,9 @@ def test_concurrent_recoveries_recover_each_once() -> None:
     with ThreadPoolExecutor(8) as threads:
         counts = list(threads.map(lambda _: recovery.expire_leases(now=LEASE_END), range(8)))
     assert sum(counts) == len(ones)
-    for one in ones:
-        assert len(read(one.notification_id)["error_history"]) == 1
-        assert len(attempts(one.notification_id)) == 1
+    for ambiguous in ones:
+        assert len(read(ambiguous.notification_id)["error_history"]) == 1
+        assert len(attempts(ambiguous.notification_id)) == 1
 
 
 def test_recovery_respects_its_limit() -> None:
@@ -151,29 +151,29 @@ def test_recovery_respects_its_limit() -> None:
 
 @pytest.mark.parametrize("decision", [RetryAt(LEASE_END), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
 def test_late_acceptance_wins_over_the_policy(decision: RetryAt | GiveUp) -> None:
-    one = started()
+    begun = started()
     recovery.expire_leases(now=LEASE_END)
-    leases.settle([factories.settlement(one, S.SENT)], now=LEASE_END)
+    leases.settle([factories.settlement(begun, S.SENT)], now=LEASE_END)
     later = LEASE_END + timedelta(hours=1)
     (unknown_,) = recovery.unknown_outcomes(now=later)
     assert recovery.resolve_unknown([(unknown_, decision)], now=later) == 1
-    resolved = delivery(read(one.notification_id))
+    resolved = delivery(read(begun.notification_id))
     assert (resolved["status"], resolved["failure_code"]) == ("sent", None)
     assert resolved["provider_message_id"] == "sg-1"
     assert recovery.unknown_outcomes(now=later) == []
 
 
 def unknown() -> ClaimedDelivery:
-    one = started()
-    leases.settle([factories.settlement(one, S.UNKNOWN)], now=NOON)
-    return one
+    begun = started()
+    leases.settle([factories.settlement(begun, S.UNKNOWN)], now=NOON)
+    return begun
 
 
 def test_unknown_outcome_is_due_after_its_wait() -> None:
-    one = unknown()
+    ambiguous = unknown()
     assert recovery.unknown_outcomes(now=NOON + 5 * MINUTE - MILLISECOND) == []
     (found,) = recovery.unknown_outcomes(now=NOON + 5 * MINUTE)
-    assert (found.notification_id, found.channel) == (one.notification_id, EMAIL)
+    assert (found.notification_id, found.channel) == (ambiguous.notification_id, EMAIL)
     assert found.type == "payment_confirmed"
     assert (found.retry_state.attempt_count, found.retry_state.max_attempts) == (1, 4)
     assert found.retry_state.first_due_at == NOON
@@ -187,22 +187,22 @@ def test_only_unknown_outcomes_are_listed() -> None:
 
 
 def test_retry_reopens_the_delivery() -> None:
-    one = unknown()
+    ambiguous = unknown()
     now = NOON + 5 * MINUTE
     waiting = recovery.unknown_outcomes(now=now)
     assert recovery.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 1
-    document = read(one.notification_id)
+    document = read(ambiguous.notification_id)
     assert (delivery(document)["status"], document["status"]) == ("pending", "retrying")
     assert delivery(document)["next_attempt_at"] == document["due_at"] == now
-    assert claim(one.notification_id, at=now).attempt_count == 1
+    assert claim(ambiguous.notification_id, at=now).attempt_count == 1
 
 
 def test_giving_up_fails_the_delivery_with_its_code() -> None:
-    one = unknown()
+    ambiguous = unknown()
     now = NOON + 5 * MINUTE
     waiting = recovery.unknown_outcomes(now=now)
     assert recovery.resolve_unknown([(u, GIVE_UP) for u in waiting], now=now) == 1
-    document = read(one.notification_id)
+    document = read(ambiguous.notification_id)
     failed = delivery(document)
     assert (failed["status"], document["status"]) == ("failed", "failed")
     assert (failed["failure_code"], failed["failed_at"]) == ("outcome_unknown", now)
@@ -212,29 +212,29 @@ def test_giving_up_fails_the_delivery_with_its_code() -> None:
 
 
 def test_receipt_wins_over_a_decision() -> None:
-    one = unknown()
+    ambiguous = unknown()
     now = NOON + 5 * MINUTE
     waiting = recovery.unknown_outcomes(now=now)
-    assert factories.arrive(one.notification_id, at=now)
+    assert factories.arrive(ambiguous.notification_id, at=now)
     for decision in (RetryAt(now), GIVE_UP):
         assert recovery.resolve_unknown([(u, decision) for u in waiting], now=now) == 0
-    assert delivery(read(one.notification_id))["status"] == "delivered"
+    assert delivery(read(ambiguous.notification_id))["status"] == "delivered"
 
 
 def test_decision_about_an_earlier_attempt_is_ignored() -> None:
     """The next attempt is unknown, too, and must wait for its own receipt."""
-    one = unknown()
+    ambiguous = unknown()
     now = NOON + 5 * MINUTE
     waiting = recovery.unknown_outcomes(now=now)
     recovery.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now)
-    again = start(claim(one.notification_id, at=now), at=now)
+    again = start(claim(ambiguous.notification_id, at=now), at=now)
     leases.settle([factories.settlement(again, S.UNKNOWN, at=now)], now=now)
     assert recovery.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 0
-    assert delivery(read(one.notification_id))["status"] == "unknown"
+    assert delivery(read(ambiguous.notification_id))["status"] == "unknown"
 
 
 def test_concurrent_decisions_apply_once() -> None:
-    one = unknown()
+    ambiguous = unknown()
     now = NOON + 5 * MINUTE
     waiting = recovery.unknown_outcomes(now=now)
     with ThreadPoolExecutor(2) as threads:
@@ -243,7 +243,7 @@ def test_concurrent_decisions_apply_once() -> None:
             [RetryAt(now), GIVE_UP],
         )
     assert sorted(decided) == [0, 1]
-    assert delivery(read(one.notification_id))["status"] in ("pending", "failed")
+    assert delivery(read(ambiguous.notification_id))["status"] in ("pending", "failed")
 
 
 def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
@@ -279,8 +279,8 @@ def lose_worker(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pushed(**outcomes: AttemptStatus) -> Settlement:
     """Return the settlement of a started push with a status for each device."""
-    one = replace(factories.claimed(channel=PUSH), device_ids=tuple(outcomes))
-    outcome = settlement(factories.start(one, provider="fcm"), S.PENDING, at=NOON + SECOND)
+    push_claim = replace(factories.claimed(channel=PUSH), device_ids=tuple(outcomes))
+    outcome = settlement(factories.start(push_claim, provider="fcm"), S.PENDING, at=NOON + SECOND)
     have = tuple(d for d, status in outcomes.items() if status is SENT)
     each = [
         TargetAttempt(
@@ -296,10 +296,10 @@ def pushed(**outcomes: AttemptStatus) -> Settlement:
 
 
 def test_accepted_email_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = factories.started()
-    lose_worker(settlement(one, S.SENT, at=NOON + SECOND), monkeypatch)
+    begun = factories.started()
+    lose_worker(settlement(begun, S.SENT, at=NOON + SECOND), monkeypatch)
     assert recovery.expire_leases(now=LEASE_END) == 1
-    document = read(one.notification_id)
+    document = read(begun.notification_id)
     recovered = delivery(document)
     assert (recovered["status"], document["status"]) == ("sent", "sent")
     assert (recovered["sent_at"], recovered["provider_message_id"]) == (NOON + SECOND, "sg-1")
@@ -309,10 +309,10 @@ def test_accepted_email_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_in_app_is_recovered_as_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     later = NOON + 60 * SECOND
-    one = factories.started(channel=IN_APP, at=later, send_at=later)
-    lose_worker(settlement(one, S.DELIVERED, at=later), monkeypatch)
+    begun = factories.started(channel=IN_APP, at=later, send_at=later)
+    lose_worker(settlement(begun, S.DELIVERED, at=later), monkeypatch)
     recovery.expire_leases(now=later + LEASE)
-    recovered = delivery(read(one.notification_id), IN_APP)
+    recovered = delivery(read(begun.notification_id), IN_APP)
     assert (recovered["status"], recovered["delivered_at"]) == ("delivered", later)
 
 
@@ -320,19 +320,19 @@ def test_in_app_is_recovered_as_delivered(monkeypatch: pytest.MonkeyPatch) -> No
 def test_unaccepted_email_is_recovered_as_unknown(
     status: DeliveryStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = factories.started()
-    lose_worker(settlement(one, status), monkeypatch)
+    begun = factories.started()
+    lose_worker(settlement(begun, status), monkeypatch)
     recovery.expire_leases(now=LEASE_END)
-    assert delivery(read(one.notification_id))["status"] == "unknown"
+    assert delivery(read(begun.notification_id))["status"] == "unknown"
 
 
 def test_push_accepted_by_all_devices_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = pushed(phone=SENT, tablet=SENT)
     lose_worker(outcome, monkeypatch)
     recovery.expire_leases(now=LEASE_END)
-    one = outcome.claimed.notification_id
-    assert delivery_status(one) == ("sent", None)
-    assert set(state(one)["accepted_targets"]) == {"phone", "tablet"}
+    notification_id = outcome.claimed.notification_id
+    assert delivery_status(notification_id) == ("sent", None)
+    assert set(state(notification_id)["accepted_targets"]) == {"phone", "tablet"}
 
 
 def partly_accepted_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str, str]:
@@ -345,32 +345,35 @@ def partly_accepted_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str
 
 
 def test_push_accepted_by_some_devices_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, phone, tablet = partly_accepted_push(monkeypatch)
-    assert delivery_status(one) == ("unknown", "worker_lost")
-    assert state(one)["accepted_targets"] == [phone]
-    assert tries(one) == {(1, phone): ("sent", None), (1, tablet): ("failed", "provider_error")}
+    notification_id, phone, tablet = partly_accepted_push(monkeypatch)
+    assert delivery_status(notification_id) == ("unknown", "worker_lost")
+    assert state(notification_id)["accepted_targets"] == [phone]
+    assert tries(notification_id) == {
+        (1, phone): ("sent", None),
+        (1, tablet): ("failed", "provider_error"),
+    }
 
 
 def test_giving_up_on_a_partly_accepted_push_makes_it_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, *_ = partly_accepted_push(monkeypatch)
+    notification_id, *_ = partly_accepted_push(monkeypatch)
     later = LEASE_END + timedelta(hours=1)
     (unknown_,) = recovery.unknown_outcomes(now=later)
     recovery.resolve_unknown([(unknown_, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
-    assert delivery_status(one) == ("sent", None)
+    assert delivery_status(notification_id) == ("sent", None)
 
 
 @pytest.mark.usefixtures("broker")
 def test_retry_of_a_partly_accepted_push_skips_accepted_devices(
     monkeypatch: pytest.MonkeyPatch, fcm: ScriptedProvider
 ) -> None:
-    one, _, tablet = partly_accepted_push(monkeypatch)
+    notification_id, _, tablet = partly_accepted_push(monkeypatch)
     later = LEASE_END + timedelta(hours=1)
     (unknown_,) = recovery.unknown_outcomes(now=later)
     recovery.resolve_unknown([(unknown_, RetryAt(later))], now=later)
     fcm.always(sent)
-    assert deliver(one, at=later).counts == {"sent": 1}
+    assert deliver(notification_id, at=later).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
-    assert tries(one)[2, tablet] == ("sent", None)
+    assert tries(notification_id)[2, tablet] == ("sent", None)
 
 
 @pytest.mark.usefixtures("broker")
@@ -379,14 +382,14 @@ def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedP
     phone, tablet = device("phone"), device("tablet")
     first = pushed(**{phone: SENT, tablet: FAILED})
     leases.settle([first], now=NOON)
-    one = first.claimed.notification_id
+    notification_id = first.claimed.notification_id
     at = NOON + timedelta(minutes=6)
-    again = factories.claim(one, at=at, channel=PUSH)
+    again = factories.claim(notification_id, at=at, channel=PUSH)
     factories.start(replace(again, device_ids=(tablet,)), at=at, provider="fcm")
     recovery.expire_leases(now=at + LEASE)
-    assert delivery_status(one)[0] == "unknown"
+    assert delivery_status(notification_id)[0] == "unknown"
     later = at + timedelta(hours=1)
     (unknown_,) = recovery.unknown_outcomes(now=later)
     recovery.resolve_unknown([(unknown_, RetryAt(later))], now=later)
-    assert deliver(one, at=later).counts == {"sent": 1}
+    assert deliver(notification_id, at=later).counts == {"sent": 1}
     assert tokens(fcm) == []

@@ -115,9 +115,9 @@ def test_purge_date_moves(scheduled_at: datetime | None) -> None:
 
 
 def test_claimed_delivery_is_not_started_afterwards() -> None:
-    one = claimed()
-    assert delivery(moved(read(one.notification_id)))["claim"] is None
-    assert leases.start([one], provider="sendgrid", worker="w", now=NOON) == []
+    claim = claimed()
+    assert delivery(moved(read(claim.notification_id)))["claim"] is None
+    assert leases.start([claim], provider="sendgrid", worker="w", now=NOON) == []
 
 
 def test_started_partly_sent_or_unknown_notification_is_not_rescheduled() -> None:
@@ -145,23 +145,23 @@ def test_rescheduled_delivery_is_found_at_the_new_time() -> None:
     queue = fair_queue.FairQueue(CLIENT, EMAIL, Priority.NORMAL)
     for at, expected in ((TOMORROW - timedelta(milliseconds=1), []), (TOMORROW, [document["_id"]])):
         found = fair_queue.due(queue, until=at, now=at, limit=10)
-        assert [one.notification_id for one in found] == expected
+        assert [item.notification_id for item in found] == expected
 
 
 def test_notification_is_rescheduled_or_started() -> None:
     with ThreadPoolExecutor(2) as threads:
         for _ in range(ROUNDS):
-            one = claimed()
+            claim = claimed()
             together = threading.Barrier(2)
-            starting = threads.submit(_start, one, together)
+            starting = threads.submit(_start, claim, together)
             together.wait()
-            was_moved = reschedule(one.notification_id) is not None
+            was_moved = reschedule(claim.notification_id) is not None
             assert was_moved != bool(starting.result())
-            stored = read(one.notification_id)
+            stored = read(claim.notification_id)
             assert delivery(stored)["status"] == ("pending" if was_moved else "sending")
-            assert stored["due_at"] == (TOMORROW if was_moved else one.lease_until)
+            assert stored["due_at"] == (TOMORROW if was_moved else claim.lease_until)
 
 
-def _start(one: ClaimedDelivery, together: threading.Barrier) -> list[ClaimedDelivery]:
+def _start(claim: ClaimedDelivery, together: threading.Barrier) -> list[ClaimedDelivery]:
     together.wait()
-    return leases.start([one], provider="sendgrid", worker="w", now=NOON)
+    return leases.start([claim], provider="sendgrid", worker="w", now=NOON)

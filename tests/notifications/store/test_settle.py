@@ -47,12 +47,12 @@ MINUTE = timedelta(minutes=1)
 def test_outcome_is_written_to_delivery_notification_and_attempt(
     status: DeliveryStatus, overall: str, attempt: str
 ) -> None:
-    one = started()
-    assert leases.settle([settlement(one, status)], now=NOON) == 1
-    document = read(one.notification_id)
+    begun = started()
+    assert leases.settle([settlement(begun, status)], now=NOON) == 1
+    document = read(begun.notification_id)
     assert (delivery(document)["status"], document["status"]) == (status.value, overall)
     assert delivery(document)["claim"] is None
-    (record,) = attempts(one.notification_id)
+    (record,) = attempts(begun.notification_id)
     assert record["status"] == attempt
     assert (record["finished_at"], record["duration_ms"]) == (NOON, 12)
 
@@ -102,37 +102,37 @@ def test_failure_is_recorded_in_delivery_and_history() -> None:
 
 
 def test_uncounted_attempt_is_counted_separately() -> None:
-    one = started()
-    leases.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
-    waiting = delivery(read(one.notification_id))
+    begun = started()
+    leases.settle([settlement(begun, S.PENDING, uncounted=True)], now=NOON)
+    waiting = delivery(read(begun.notification_id))
     assert (waiting["attempt_count"], waiting["uncounted_attempts"]) == (1, 1)
 
 
-def lose_claim(one: ClaimedDelivery, cause: str) -> None:
+def lose_claim(claim: ClaimedDelivery, cause: str) -> None:
     """Make the worker lose its claim, by a recovery or a receipt."""
     if cause == "recovered":
-        assert recovery.expire_leases(now=one.lease_until) == 1
+        assert recovery.expire_leases(now=claim.lease_until) == 1
     else:
-        assert factories.arrive(one.notification_id)
+        assert factories.arrive(claim.notification_id)
 
 
 @pytest.mark.parametrize("cause", ["recovered", "reported"])
 @pytest.mark.parametrize("status", [S.SENT, S.PENDING, S.UNKNOWN, S.FAILED])
 def test_replaced_claim_writes_only_its_attempt(cause: str, status: DeliveryStatus) -> None:
-    one = started()
-    lose_claim(one, cause)
-    before = read(one.notification_id)
-    assert leases.settle([settlement(one, status)], now=NOON + MINUTE) == 0
-    assert read(one.notification_id) == before
-    (record,) = attempts(one.notification_id)
+    begun = started()
+    lose_claim(begun, cause)
+    before = read(begun.notification_id)
+    assert leases.settle([settlement(begun, status)], now=NOON + MINUTE) == 0
+    assert read(begun.notification_id) == before
+    (record,) = attempts(begun.notification_id)
     assert record["status"] == {S.SENT: "sent", S.UNKNOWN: "unknown"}.get(status, "failed")
 
 
 def test_repeated_settlement_is_applied_once() -> None:
-    one = started()
-    first = settlement(one, S.FAILED)
+    begun = started()
+    first = settlement(begun, S.FAILED)
     assert [leases.settle([first], now=NOON) for _ in range(3)] == [1, 0, 0]
-    assert len(read(one.notification_id)["error_history"]) == 1
+    assert len(read(begun.notification_id)["error_history"]) == 1
 
 
 def test_each_of_a_batch_is_settled_separately() -> None:
@@ -158,18 +158,18 @@ def test_several_channels_of_a_notification_are_settled_together() -> None:
 
 @pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED, S.SENDING])
 def test_invalid_transition_is_refused(status: DeliveryStatus) -> None:
-    one = started()
+    begun = started()
     with pytest.raises(ValueError, match="no transition from sending"):
-        leases.settle([settlement(one, status)], now=NOON)
-    assert delivery(read(one.notification_id))["status"] == "sending"
+        leases.settle([settlement(begun, status)], now=NOON)
+    assert delivery(read(begun.notification_id))["status"] == "sending"
 
 
 def test_long_reason_is_truncated() -> None:
-    one = started()
-    leases.settle([settlement(one, S.FAILED, reason="x" * 5_000)], now=NOON)
-    document = read(one.notification_id)
+    begun = started()
+    leases.settle([settlement(begun, S.FAILED, reason="x" * 5_000)], now=NOON)
+    document = read(begun.notification_id)
     texts = [document["error"], delivery(document)["failure_reason"]]
-    texts += [attempts(one.notification_id)[0]["error_message"]]
+    texts += [attempts(begun.notification_id)[0]["error_message"]]
     texts += [document["error_history"][0]["error"]]
     assert [len(text) for text in texts] == [ERROR_LENGTH] * 4
 
@@ -195,9 +195,9 @@ def test_error_history_keeps_the_last_errors() -> None:
     document = accepted(max_attempts=100)
     at = NOON
     for number in range(ERROR_HISTORY_LENGTH + 5):
-        one = start(claim(document["_id"], at=at), at=at)
+        begun = start(claim(document["_id"], at=at), at=at)
         reason = f"error {number}"
-        leases.settle([settlement(one, S.PENDING, reason=reason, next_attempt_at=at)], now=at)
+        leases.settle([settlement(begun, S.PENDING, reason=reason, next_attempt_at=at)], now=at)
     history = read(document["_id"])["error_history"]
     expected = [f"error {n}" for n in range(5, ERROR_HISTORY_LENGTH + 5)]
     assert [line["error"] for line in history] == expected
@@ -206,14 +206,14 @@ def test_error_history_keeps_the_last_errors() -> None:
 
 @pytest.mark.parametrize("text", ["$$ROOT", "$delivery", "$", "$$d.claim.token", "{{ x }}"])
 def test_texts_are_stored_literally(text: str) -> None:
-    one = started()
+    begun = started()
     answer = {"provider": text, "provider_message_id": text, "response": {"body": text}}
-    leases.settle([settlement(one, S.FAILED, reason=text, **answer)], now=NOON)
-    document = read(one.notification_id)
+    leases.settle([settlement(begun, S.FAILED, reason=text, **answer)], now=NOON)
+    document = read(begun.notification_id)
     failed = delivery(document)
     assert failed["failure_reason"] == failed["provider"] == failed["provider_message_id"] == text
     assert document["error"] == document["error_history"][0]["error"] == text
-    assert attempts(one.notification_id)[0]["platform_response"] == {"body": text}
+    assert attempts(begun.notification_id)[0]["platform_response"] == {"body": text}
 
 
 def test_settlement_of_an_unknown_notification_changes_nothing() -> None:
@@ -224,11 +224,11 @@ def test_settlement_of_an_unknown_notification_changes_nothing() -> None:
 @pytest.mark.parametrize("status", [S.EXPIRED, S.FAILED])
 def test_end_in_an_outage_names_the_provider(status: DeliveryStatus) -> None:
     """A step of a plan ends before it is tried: the hold is as new as its end."""
-    one = accepted()["_id"]
+    notification_id = accepted()["_id"]
     held = WaitReason.CIRCUIT_OPEN
     hold = Hold(reason=held, provider="smtp", since=NOON)
     ended = NotSent(
-        claim(one), status, FailureCode.EXPIRED, "Expires.", held_reason=held, hold=hold
+        claim(notification_id), status, FailureCode.EXPIRED, "Expires.", held_reason=held, hold=hold
     )
     leases.settle_not_sent([ended], now=NOON)
-    assert delivery(read(one))["provider"] == "smtp"
+    assert delivery(read(notification_id))["provider"] == "smtp"

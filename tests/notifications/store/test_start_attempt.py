@@ -32,8 +32,8 @@ TAKEN_OVER = NOON + LEASE
 
 
 def test_start_is_recorded_before_any_byte_is_sent() -> None:
-    one = started()
-    document = read(one.notification_id)
+    begun = started()
+    document = read(begun.notification_id)
     sending = delivery(document)
     assert (sending["status"], document["status"]) == ("sending", "processing")
     assert (sending["attempt_count"], sending["claim_count"]) == (1, 0)
@@ -46,38 +46,38 @@ def test_start_is_recorded_before_any_byte_is_sent() -> None:
 
 def test_attempt_is_logged_when_it_ends() -> None:
     """Until then the delivery itself records it."""
-    one = started()
-    assert attempts(one.notification_id) == []
-    leases.settle([factories.settlement(one, S.SENT)], now=NOON + MINUTE)
-    (attempt,) = attempts(one.notification_id)
-    assert (attempt["_id"], attempt["status"]) == (one.reference, "sent")
+    begun = started()
+    assert attempts(begun.notification_id) == []
+    leases.settle([factories.settlement(begun, S.SENT)], now=NOON + MINUTE)
+    (attempt,) = attempts(begun.notification_id)
+    assert (attempt["_id"], attempt["status"]) == (begun.reference, "sent")
     assert (attempt["attempt_number"], attempt["worker"]) == (1, WORKER)
     assert (attempt["attempted_at"], attempt["provider"]) == (NOON, "sendgrid")
 
 
 def test_late_outcome_replaces_the_record_of_a_lost_attempt() -> None:
-    one = started()
+    begun = started()
     recovery.expire_leases(now=TAKEN_OVER)
-    (lost,) = attempts(one.notification_id)
+    (lost,) = attempts(begun.notification_id)
     assert (lost["status"], lost["attempted_at"]) == ("unknown", NOON)
-    leases.settle([factories.settlement(one, S.SENT)], now=TAKEN_OVER)
-    (attempt,) = attempts(one.notification_id)
-    assert (attempt["_id"], attempt["status"]) == (one.reference, "sent")
+    leases.settle([factories.settlement(begun, S.SENT)], now=TAKEN_OVER)
+    (attempt,) = attempts(begun.notification_id)
+    assert (attempt["_id"], attempt["status"]) == (begun.reference, "sent")
 
 
 def test_start_renews_the_lease() -> None:
-    one = claimed()
-    (begun,) = begin(one, at=NOON + MINUTE)
+    claim = claimed()
+    (begun,) = begin(claim, at=NOON + MINUTE)
     assert begun.lease_until == NOON + MINUTE + LEASE
-    claim_ = delivery(read(one.notification_id))["claim"]
-    assert (claim_["lease_until"], claim_["token"]) == (begun.lease_until, one.token)
+    claim_ = delivery(read(claim.notification_id))["claim"]
+    assert (claim_["lease_until"], claim_["token"]) == (begun.lease_until, claim.token)
 
 
 def test_started_claim_has_its_attempt_reference() -> None:
-    one = claimed()
-    (begun,) = begin(one)
-    assert begun.attempt_count == one.attempt_count + 1
-    assert begun.reference == f"{one.notification_id}.email.1"
+    claim = claimed()
+    (begun,) = begin(claim)
+    assert begun.attempt_count == claim.attempt_count + 1
+    assert begun.reference == f"{claim.notification_id}.email.1"
 
 
 def test_start_clears_the_previous_failure() -> None:
@@ -97,17 +97,17 @@ def test_replaced_claim_is_not_started() -> None:
 
 
 def test_cancelled_claim_is_not_started() -> None:
-    one = claimed()
-    actions.cancel(notification_id=one.notification_id, channels=[EMAIL], reason="x", now=NOON)
-    assert begin(one) == []
-    assert attempts(one.notification_id) == []
+    claim = claimed()
+    actions.cancel(notification_id=claim.notification_id, channels=[EMAIL], reason="x", now=NOON)
+    assert begin(claim) == []
+    assert attempts(claim.notification_id) == []
 
 
 def test_repeated_start_counts_one_attempt() -> None:
-    one = claimed()
-    assert len(begin(one)) == 1
-    begin(one)
-    assert delivery(read(one.notification_id))["attempt_count"] == 1
+    claim = claimed()
+    assert len(begin(claim)) == 1
+    begin(claim)
+    assert delivery(read(claim.notification_id))["attempt_count"] == 1
 
 
 def test_only_valid_claims_of_a_batch_are_started() -> None:
@@ -137,10 +137,10 @@ def test_batch_with_lost_claims_is_started_in_rounds() -> None:
 
 
 def test_unsent_attempt_is_due_again_and_uncounted() -> None:
-    one = started()
+    begun = started()
     late = NOON + MINUTE
-    assert leases.return_unsent([one], now=late) == 1
-    document = read(one.notification_id)
+    assert leases.return_unsent([begun], now=late) == 1
+    document = read(begun.notification_id)
     again = delivery(document)
     assert (again["status"], document["status"]) == ("pending", "retrying")
     assert again["next_attempt_at"] == document["due_at"] == late
@@ -150,15 +150,15 @@ def test_unsent_attempt_is_due_again_and_uncounted() -> None:
 
 
 def test_unsent_attempt_is_recorded_as_expired() -> None:
-    one = started()
-    leases.return_unsent([one], now=NOON + MINUTE)
-    (attempt,) = attempts(one.notification_id)
-    assert (attempt["_id"], attempt["status"]) == (one.reference, "expired")
+    begun = started()
+    leases.return_unsent([begun], now=NOON + MINUTE)
+    (attempt,) = attempts(begun.notification_id)
+    assert (attempt["_id"], attempt["status"]) == (begun.reference, "expired")
     assert (attempt["attempted_at"], attempt["finished_at"]) == (NOON, NOON + MINUTE)
 
 
 def test_recovered_attempt_is_not_returned() -> None:
-    one = started()
+    begun = started()
     recovery.expire_leases(now=TAKEN_OVER)
-    assert leases.return_unsent([one], now=TAKEN_OVER) == 0
-    assert delivery(read(one.notification_id))["status"] == "unknown"
+    assert leases.return_unsent([begun], now=TAKEN_OVER) == 0
+    assert delivery(read(begun.notification_id))["status"] == "unknown"

@@ -65,9 +65,9 @@ def test_pending_retry_is_cancelled_once_and_an_unknown_delivery_never() -> None
 
 
 def test_started_delivery_is_not_cancelled() -> None:
-    one = started()
-    assert cancel(one.notification_id) is None
-    assert leases.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
+    begun = started()
+    assert cancel(begun.notification_id) is None
+    assert leases.settle([factories.settlement(begun, S.SENT)], now=NOON) == 1
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
@@ -138,39 +138,41 @@ def test_failed_delivery_is_reopened_with_more_attempts() -> None:
 
 
 def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> None:
-    one = started(max_attempts=2)
-    uncounted = factories.settlement(one, S.PENDING, uncounted=True, next_attempt_at=NOON)
+    begun = started(max_attempts=2)
+    uncounted = factories.settlement(begun, S.PENDING, uncounted=True, next_attempt_at=NOON)
     leases.settle([uncounted], now=NOON)
     for reopenings in range(1, 4):
-        failing = start(claim(one.notification_id, at=LATER), at=LATER)
+        failing = start(claim(begun.notification_id, at=LATER), at=LATER)
         assert failing.attempt_count == 1 + reopenings
         leases.settle([factories.settlement(failing, S.FAILED)], now=LATER)
-        document = reopen(one.notification_id)
+        document = reopen(begun.notification_id)
         assert document is not None
         reopened = delivery(document)
         assert (reopened["attempt_count"], reopened["uncounted_attempts"]) == (1 + reopenings, 0)
         assert reopened["max_attempts"] == reopened["attempt_count"] + 2
-        again = claim(one.notification_id, at=LATER)
+        again = claim(begun.notification_id, at=LATER)
         state = again.retry_state
         assert (state.attempt_count, state.uncounted_attempts, state.max_attempts) == (0, 0, 2)
         leases.release([again], now=LATER)
 
 
 def test_delivery_reopened_by_an_earlier_version_is_reopened_again() -> None:
-    one = factories.settled(S.FAILED)["_id"]
-    collection("notifications").update_one({"_id": one}, {"$set": {"delivery.0.max_attempts": 5}})
-    document = reopen(one)
+    notification_id = factories.settled(S.FAILED)["_id"]
+    collection("notifications").update_one(
+        {"_id": notification_id}, {"$set": {"delivery.0.max_attempts": 5}}
+    )
+    document = reopen(notification_id)
     assert document is not None
     assert delivery(document)["max_attempts"] == 6
 
 
 def test_unattempted_failure_is_reopened_as_new() -> None:
-    one = claimed()
+    claim = claimed()
     not_sent = NotSent(
-        claimed=one, status=S.FAILED, code=FailureCode.CHANNEL_UNAVAILABLE, reason="No provider."
+        claimed=claim, status=S.FAILED, code=FailureCode.CHANNEL_UNAVAILABLE, reason="No provider."
     )
     leases.settle_not_sent([not_sent], now=NOON)
-    document = reopen(one.notification_id)
+    document = reopen(claim.notification_id)
     assert document is not None
     assert document["status"] == "queued"
     assert delivery(document)["max_attempts"] == 4
@@ -179,11 +181,11 @@ def test_unattempted_failure_is_reopened_as_new() -> None:
 def test_reopened_delivery_is_sent() -> None:
     failed = factories.settled(S.FAILED)
     reopen(failed["_id"])
-    one = start(claim(failed["_id"], at=LATER), at=LATER)
-    leases.settle([factories.settlement(one, S.SENT, at=LATER)], now=LATER)
+    begun = start(claim(failed["_id"], at=LATER), at=LATER)
+    leases.settle([factories.settlement(begun, S.SENT, at=LATER)], now=LATER)
     document = read(failed["_id"])
     assert document["status"] == "sent"
-    assert one.attempt_count == 2
+    assert begun.attempt_count == 2
     assert "failed_at" not in document
 
 
@@ -219,8 +221,8 @@ def test_concurrent_reopening_happens_once() -> None:
 def test_only_named_channels_are_reopened() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     for channel in (EMAIL, WHATSAPP):
-        one = start(claim(document["_id"], channel=channel))
-        leases.settle([factories.settlement(one, S.FAILED)], now=NOON)
+        begun = start(claim(document["_id"], channel=channel))
+        leases.settle([factories.settlement(begun, S.FAILED)], now=NOON)
     after = reopen(document["_id"], WHATSAPP)
     assert after is not None
     assert [d["status"] for d in after["delivery"]] == ["failed", "pending"]

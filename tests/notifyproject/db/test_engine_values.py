@@ -22,7 +22,7 @@ def test_user_id_is_matched_literally(text: str) -> None:
         factories.accepted(user_id=user_id)
     for lookup in ("exact", "iexact"):
         found = Notification.objects.filter(**{f"user_id__{lookup}": text})
-        assert [one.user_id for one in found] == [text]
+        assert [item.user_id for item in found] == [text]
 
 
 @pytest.mark.parametrize("kind", sorted(LEAST_VALUE))

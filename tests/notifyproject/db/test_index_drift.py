@@ -21,9 +21,9 @@ COLLECTION, NAME = "notifications", "ntf_due"
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
     yield
-    for one in index_drift.find_drift():
-        if one.problem is not Problem.MISSING:
-            database()[one.collection].drop_index(one.name)
+    for item in index_drift.find_drift():
+        if item.problem is not Problem.MISSING:
+            database()[item.collection].drop_index(item.name)
     index_drift.create_missing()
 
 

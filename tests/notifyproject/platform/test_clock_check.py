@@ -68,7 +68,7 @@ class TestComparing:
             assert check.is_wrong()
             watch.now += RECHECK_SECONDS
             assert not check.is_right()
-        assert [one["event"] for one in logs] == ["clock_wrong"]
+        assert [log["event"] for log in logs] == ["clock_wrong"]
         assert logs[0]["seconds_off"] == pytest.approx(sign * 600, abs=2)
 
     def test_offset_within_the_limit_is_right(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,11 +47,11 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     watched = Watched(tmp_path_factory.mktemp("sentinels"))
-    for one in watched.servers:
-        one.start()
+    for server in watched.servers:
+        server.start()
     yield watched
-    for one in watched.servers:
-        one.kill()
+    for server in watched.servers:
+        server.kill()
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
         def start(name: str = "web", **variables: str) -> Served:
             addresses = Addresses(port=free_port() - 2)
-            (program,) = [one for one in programs(addresses, {}) if one.name == name]
+            (program,) = [program for program in programs(addresses, {}) if program.name == name]
             port = addresses.port if name == "web" else addresses.port + 2
             log = tmp_path_factory.mktemp(name) / "log"
             process = subprocess.Popen(

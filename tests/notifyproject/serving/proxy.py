@@ -191,7 +191,7 @@ def test_stream_arrives_event_by_event(proxy: Proxy, app: App) -> None:
         while ticks() - sent < 1:
             lag(0.05)
     client.close()
-    print(f"\nstream events after POST: {[round(one) for one in delays]} ms")
+    print(f"\nstream events after POST: {[round(delay) for delay in delays]} ms")
 
 
 def test_web_that_is_down_gives_a_problem_or_a_page(proxy: Proxy) -> None:

@@ -53,7 +53,7 @@ def test_token_and_messages_come_from_the_api(stack: DjangoClient) -> None:
     for _ in range(2):
         assert stack.post(f"{PAGE}/send/demo-ada").status_code == 200
     shown = stack.get("/api/v1/inbox", headers={"Authorization": f"Bearer {token['token']}"})
-    subjects = [one["subject"] for one in shown.json()["results"]]
+    subjects = [result["subject"] for result in shown.json()["results"]]
     assert subjects == ["Your export is ready", "Your order has shipped"]
 
 

@@ -81,7 +81,7 @@ def test_contract_is_kept(subject: Subject, case: Case, project: Project) -> Non
 def test_request_contains_our_reference(subject: Subject, project: Project) -> None:
     seen = send(subject, Case.ACCEPTED, project)
     assert isinstance(seen.outcome, SendResult)
-    assert [subject.outbound.reference.encode() in one for one in seen.received] == (
+    assert [subject.outbound.reference.encode() in request for request in seen.received] == (
         [True] * subject.begun.get(Case.ACCEPTED, 1)
     )
 
@@ -144,7 +144,7 @@ def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
     ]
     with socket_server.serving(handler) as running, ThreadPoolExecutor(THREADS) as pool:
         provider = subject.make(Place(host="127.0.0.1", port=running.port, project=project), FIRST)
-        results = list(pool.map(lambda one: run(provider.send(one, timeout=LONG)), outbounds))
+        results = list(pool.map(lambda item: run(provider.send(item, timeout=LONG)), outbounds))
     assert all(isinstance(result, SendResult) for result in results)
     handed_over = MESSAGES * subject.begun.get(Case.ACCEPTED, 1)
     assert handler.begun == handed_over
@@ -230,33 +230,33 @@ def broken(how: Send) -> Subject:
     return replace(SENDGRID, provider=Broken, make=make)
 
 
-def as_it_should(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    return run(SendGrid.send(one, outbound, timeout=timeout))
+def as_it_should(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    return run(SendGrid.send(provider, outbound, timeout=timeout))
 
 
-def again(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+def again(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
     with suppress(TransientError):
-        return as_it_should(one, outbound, timeout)
-    return as_it_should(one, outbound, timeout)
+        return as_it_should(provider, outbound, timeout)
+    return as_it_should(provider, outbound, timeout)
 
 
-def blaming(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+def blaming(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
     try:
-        return as_it_should(one, outbound, timeout)
+        return as_it_should(provider, outbound, timeout)
     except ProviderUnavailableError as error:
         raise InvalidRecipientError("No.", action=RecipientAction.SUPPRESS) from error
 
 
-def sure(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+def sure(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
     try:
-        return as_it_should(one, outbound, timeout)
+        return as_it_should(provider, outbound, timeout)
     except TransientError as error:
         raise TransientError("It did not go.", code=error.code) from error
 
 
-def patient(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+def patient(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
     watch.is_late = True
-    return as_it_should(one, outbound, timeout)
+    return as_it_should(provider, outbound, timeout)
 
 
 class Watch:
@@ -271,16 +271,16 @@ class Watch:
 watch = Watch()
 
 
-def chatty(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+def chatty(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
     log.debug("mail to %s", outbound.recipient)
-    return as_it_should(one, outbound, timeout)
+    return as_it_should(provider, outbound, timeout)
 
 
-def indiscreet(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+def indiscreet(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
     try:
-        return as_it_should(one, outbound, timeout)
+        return as_it_should(provider, outbound, timeout)
     except ProviderError as error:
-        error.reason += f" The key was {one.api_key}."
+        error.reason += f" The key was {provider.api_key}."
         raise
 
 

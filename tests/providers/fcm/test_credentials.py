@@ -67,7 +67,7 @@ def test_account_name_distinguishes_projects_and_service_accounts(project: Proje
         project.fcm(credentials="/nowhere"),
         project.fcm(credentials="/nowhere", project_id="another"),
     ]
-    names = [one.account for one in accounts]
+    names = [account.account for account in accounts]
     assert len(set(names)) == len(names)
     for name in names:
         provider, _, fingerprint = name.partition(":")
@@ -276,8 +276,8 @@ def test_threads_with_a_refused_token_share_the_next(project: Project) -> None:
             taken = found is not None and found[1] == b"ya29.second"
             connection.sendall(NAME if taken else REFUSED)
 
-    with endpoint(project, google, firebase) as one, ThreadPoolExecutor(COLD) as pool:
-        results = list(pool.map(lambda _: attempt(one.fcm), range(COLD)))
+    with endpoint(project, google, firebase) as served, ThreadPoolExecutor(COLD) as pool:
+        results = list(pool.map(lambda _: attempt(served.fcm), range(COLD)))
     assert {type(result) for result in results} == {SendResult}
     assert next(values) == "ya29.third", "two were fetched"
 
@@ -328,8 +328,8 @@ def test_broken_token_endpoint_makes_fcm_unavailable(
 
 
 def test_slow_token_respects_the_send_timeout(project: Project) -> None:
-    with endpoint(project, socket_server.stopping()) as one, ending():
-        error = attempt(one.fcm, timeout=0.3)
+    with endpoint(project, socket_server.stopping()) as served, ending():
+        error = attempt(served.fcm, timeout=0.3)
     assert type(error) is ProviderUnavailableError
     assert error.reason == fcm_credentials.GOOGLE_TIMEOUT_REASON
 
@@ -347,44 +347,44 @@ def test_slow_token_respects_the_send_timeout(project: Project) -> None:
     ],
 )
 def test_invalid_token_answer_makes_fcm_unavailable(project: Project, body: bytes) -> None:
-    with endpoint(project, socket_server.KeepAlive(socket_server.response(200, body))) as one:
-        error = attempt(one.fcm)
+    with endpoint(project, socket_server.KeepAlive(socket_server.response(200, body))) as served:
+        error = attempt(served.fcm)
     assert type(error) is ProviderUnavailableError
     assert "secret" not in f"{error!r} {error.response!r}"
 
 
 def test_token_endpoint_retry_after_is_kept_and_redirect_refused(project: Project) -> None:
     busy = socket_server.response(429, b'{"error": "rate_limited"}', "Retry-After: 30")
-    with endpoint(project, socket_server.KeepAlive(busy)) as one:
-        error = attempt(one.fcm)
+    with endpoint(project, socket_server.KeepAlive(busy)) as served:
+        error = attempt(served.fcm)
     assert isinstance(error, ProviderUnavailableError)
     assert error.retry_after == 30.0
     elsewhere = socket_server.KeepAlive(granted())
     with socket_server.serving(elsewhere) as other:
         moved = socket_server.response(307, b"", f"Location: {other.url}/token")
-        with endpoint(project, socket_server.KeepAlive(moved)) as one:
-            assert isinstance(attempt(one.fcm), ProviderUnavailableError)
+        with endpoint(project, socket_server.KeepAlive(moved)) as served:
+            assert isinstance(attempt(served.fcm), ProviderUnavailableError)
         assert other.connections == 0
 
 
 def test_token_is_reused_until_near_its_end(project: Project) -> None:
     google = socket_server.KeepAlive(granted())
-    with endpoint(project, google) as one:
+    with endpoint(project, google) as served:
         for minutes in (0, 30, 54):
-            one.clock.now = FIXED_NOON + timedelta(minutes=minutes)
-            assert isinstance(attempt(one.fcm), SendResult)
+            served.clock.now = FIXED_NOON + timedelta(minutes=minutes)
+            assert isinstance(attempt(served.fcm), SendResult)
         assert len(google.requests) == 1
 
 
 def test_token_near_its_end_is_renewed_in_the_background(project: Project) -> None:
     google = socket_server.KeepAlive(granted())
-    with endpoint(project, google) as one:
-        attempt(one.fcm)
-        one.clock.now = FIXED_NOON + timedelta(minutes=56)
-        assert isinstance(attempt(one.fcm), SendResult)
+    with endpoint(project, google) as served:
+        attempt(served.fcm)
+        served.clock.now = FIXED_NOON + timedelta(minutes=56)
+        assert isinstance(attempt(served.fcm), SendResult)
         until(lambda: len(google.requests) == 2)
-        one.clock.now = FIXED_NOON + timedelta(minutes=100)
-        assert isinstance(attempt(one.fcm), SendResult)
+        served.clock.now = FIXED_NOON + timedelta(minutes=100)
+        assert isinstance(attempt(served.fcm), SendResult)
         assert len(google.requests) == 2, "the second token has an hour of its own"
 
 
@@ -395,14 +395,14 @@ def test_failing_endpoint_is_unnoticed_while_the_token_is_valid(project: Project
         while socket_server.read_request(connection):
             connection.sendall(answers.pop() if answers else socket_server.response(503))
 
-    with endpoint(project, google) as one:
-        attempt(one.fcm)
+    with endpoint(project, google) as served:
+        attempt(served.fcm)
         for minutes, kind in ((56, SendResult), (58, SendResult), (59.1, ProviderUnavailableError)):
-            one.clock.now = FIXED_NOON + timedelta(minutes=minutes)
-            assert type(attempt(one.fcm)) is kind
+            served.clock.now = FIXED_NOON + timedelta(minutes=minutes)
+            assert type(attempt(served.fcm)) is kind
         answers.append(granted())
-        one.clock.now += fcm_credentials.FAILURE_TTL
-        assert isinstance(attempt(one.fcm), SendResult)
+        served.clock.now += fcm_credentials.FAILURE_TTL
+        assert isinstance(attempt(served.fcm), SendResult)
 
 
 def test_token_is_unused_in_its_last_minute(project: Project) -> None:
@@ -413,27 +413,27 @@ def test_token_is_unused_in_its_last_minute(project: Project) -> None:
             connection.sendall(answers.pop())
         connection.recv(1)
 
-    with endpoint(project, google) as one:
-        attempt(one.fcm)
+    with endpoint(project, google) as served:
+        attempt(served.fcm)
         for seconds, kind in ((3539, SendResult), (3540, ProviderUnavailableError)):
-            one.clock.now = FIXED_NOON + timedelta(seconds=seconds)
+            served.clock.now = FIXED_NOON + timedelta(seconds=seconds)
             timeout = LIMIT if kind is SendResult else 0.3
-            assert type(attempt(one.fcm, timeout=timeout)) is kind
+            assert type(attempt(served.fcm, timeout=timeout)) is kind
 
 
 def test_short_token_is_used_for_half_its_life(project: Project) -> None:
     google = socket_server.KeepAlive(granted(expires_in=10))
-    with endpoint(project, google) as one:
+    with endpoint(project, google) as served:
         for seconds, fetches in ((0, 1), (4, 1), (5, 2), (9, 2), (10, 3)):
-            one.clock.now = FIXED_NOON + timedelta(seconds=seconds)
-            assert isinstance(attempt(one.fcm), SendResult)
+            served.clock.now = FIXED_NOON + timedelta(seconds=seconds)
+            assert isinstance(attempt(served.fcm), SendResult)
             assert len(google.requests) == fetches
 
 
 def test_failure_is_cached_for_seconds(project: Project) -> None:
     google = socket_server.KeepAlive(socket_server.response(500))
-    with endpoint(project, google) as one:
+    with endpoint(project, google) as served:
         for seconds, fetches in ((0, 1), (4, 1), (5, 2), (9, 2), (3, 3)):
-            one.clock.now = FIXED_NOON + timedelta(seconds=seconds)
-            assert isinstance(attempt(one.fcm), ProviderUnavailableError)
+            served.clock.now = FIXED_NOON + timedelta(seconds=seconds)
+            assert isinstance(attempt(served.fcm), ProviderUnavailableError)
             assert len(google.requests) == fetches

@@ -504,14 +504,14 @@ def build(status: int, body: Any) -> ProviderError:
 @each_case(
     "reason, kind",
     [
-        *((one, InvalidRecipientError) for one in ("BadDeviceToken", "DeviceTokenNotForTopic")),
-        *((one, InvalidRecipientError) for one in ("ExpiredToken", "Unregistered")),
+        *((text, InvalidRecipientError) for text in ("BadDeviceToken", "DeviceTokenNotForTopic")),
+        *((text, InvalidRecipientError) for text in ("ExpiredToken", "Unregistered")),
         ("TooManyRequests", TransientError),
         ("PayloadEmpty", PermanentError),
         ("PayloadTooLarge", PermanentError),
         ("BadCollapseId", PermanentError),
         ("a new reason", PermanentError),
-        *((one, TransientError) for one in ("InternalServerError", "Shutdown")),
+        *((text, TransientError) for text in ("InternalServerError", "Shutdown")),
     ],
 )
 @each_case("text", ["", "Request contains an invalid argument."])

@@ -128,7 +128,7 @@ def test_odd_item_stands_beside_each_receipt(line: WhatsAppNumber) -> None:
     line.send("odd-item")
     assert {receipt.kind for receipt in line.receipts(2)} == {K.SENT, K.DELIVERED}
     posts = [line.number().parse_webhook(post.raw) for post in line.receiver.posts]
-    assert sum(one.unreadable_count for one in posts) == 2
+    assert sum(post.unreadable_count for post in posts) == 2
 
 
 @pytest.mark.parametrize(

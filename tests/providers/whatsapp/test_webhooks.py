@@ -109,9 +109,9 @@ def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
 
 
 def test_empty_handshake_is_refused() -> None:
-    for one in (number(), number(verify_token="")):
+    for item in (number(), number(verify_token="")):
         with pytest.raises(InvalidSignatureError):
-            one.challenge({})
+            item.challenge({})
     with pytest.raises(InvalidSignatureError, match="no verify token"):
         number(verify_token="").challenge({"hub.mode": "subscribe", "hub.verify_token": ""})
 
@@ -165,8 +165,8 @@ def test_event_id_repeats_with_the_event() -> None:
 
 
 def test_receipts_keep_their_order() -> None:
-    one, two = change(status("read"), status("sent")), change(status("delivered"))
-    entries = [{"id": "1", "changes": [one, two]}, {"id": "2", "changes": [change(failed())]}]
+    first, two = change(status("read"), status("sent")), change(status("delivered"))
+    entries = [{"id": "1", "changes": [first, two]}, {"id": "2", "changes": [change(failed())]}]
     raw = json.dumps({"object": "whatsapp_business_account", "entry": entries}).encode()
     kinds = [receipt.kind for receipt in number().parse_receipts(signed(raw), raw)]
     assert kinds == [K.READ, K.SENT, K.DELIVERED, K.FAILED]
@@ -347,7 +347,7 @@ def test_preferences_are_sorted_by_time() -> None:
         preferences_change(preference("stop")),
     )
     found = preferences(raw)
-    assert [one.is_wanted for one in found] == [False, True]
+    assert [item.is_wanted for item in found] == [False, True]
     assert found[1].at == FIXED_NOON + timedelta(minutes=1)
 
 

@@ -23,7 +23,7 @@ def item(number: int, **fields: Any) -> dict[str, Any]:
 
 def ids(answer: Any) -> list[str | None]:
     """Return the ids by item, None for refused items."""
-    return [one.get("id") for one in answer.json()["results"]]
+    return [result.get("id") for result in answer.json()["results"]]
 
 
 def problems(result: dict[str, Any]) -> dict[str, str]:

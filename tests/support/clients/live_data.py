@@ -122,8 +122,8 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
 def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
     """Return the id of a push that a device got."""
     push = Channel.PUSH
-    one = factories.claimed(channel=push, client_id=app.id, user_id="ada", is_test=is_test)
-    begun = factories.start(replace(one, device_ids=(device,)), provider="fcm")
+    claim = factories.claimed(channel=push, client_id=app.id, user_id="ada", is_test=is_test)
+    begun = factories.start(replace(claim, device_ids=(device,)), provider="fcm")
     outcome = factories.settlement(
         begun,
         DeliveryStatus.SENT,
@@ -132,7 +132,7 @@ def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
         accepted_targets=(device,),
     )
     leases.settle([outcome], now=factories.NOON)
-    return one.notification_id
+    return claim.notification_id
 
 
 def dump() -> dict[Key, RawBSONDocument]:
@@ -168,7 +168,7 @@ class Untouched:
 
     def _live(self, everything: Mapping[Key, RawBSONDocument]) -> dict[Key, bytes]:
         own = self._own(everything)
-        return {key: one.raw for key, one in everything.items() if key not in own}
+        return {key: item.raw for key, item in everything.items() if key not in own}
 
     def _own(self, everything: Mapping[Key, RawBSONDocument]) -> set[Key]:
         """Return the keys of the test client's documents, including those in test mode."""

@@ -145,11 +145,11 @@ def process(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    one = Process(InboxStreamApp(clock=clock, timing=timing), loop)
+    process = Process(InboxStreamApp(clock=clock, timing=timing), loop)
     try:
-        yield one
+        yield process
     finally:
-        one.run(one.streams.stop())
+        process.run(process.streams.stop())
         loop.call_soon_threadsafe(loop.stop)
         thread.join(LIMIT)
         loop.close()

@@ -21,9 +21,9 @@ def swept(at: datetime) -> None:
 
 def fail(count: int, *, at: datetime = NOW, **fields: Any) -> None:
     for _ in range(count):
-        one = factories.started(at=at, created_at=at, **fields)
+        begun = factories.started(at=at, created_at=at, **fields)
         code = FailureCode.REJECTED
-        leases.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
+        leases.settle([factories.settlement(begun, S.FAILED, at=at, code=code)], now=at)
 
 
 def evaluate(at: datetime) -> int:
@@ -41,4 +41,4 @@ def sent_alerts() -> list[dict[str, Any]]:
 
 
 def subjects() -> list[str]:
-    return [one["content"]["subject"] for one in sent_alerts()]
+    return [alert["content"]["subject"] for alert in sent_alerts()]

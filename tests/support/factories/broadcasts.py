@@ -27,8 +27,8 @@ def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
     names = [name(n) for n in range(first, first + count)]
     collection("recipients").insert_many(
         {
-            "_id": one,
-            "email": f"{one}@example.com",
+            "_id": name,
+            "email": f"{name}@example.com",
             "attributes": {},
             "preferences": {},
             "is_active": True,
@@ -36,14 +36,14 @@ def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
             "updated_at": NOON,
             **fields,
         }
-        for one in names
+        for name in names
     )
     return names
 
 
 def topic(of: str, *names: str) -> AudienceRequest:
-    for one in names:
-        topics.join(topic=of, user_id=one, now=NOON)
+    for name in names:
+        topics.join(topic=of, user_id=name, now=NOON)
     return AudienceRequest(topic=of)
 
 

@@ -91,7 +91,9 @@ def stored(operation: Operation) -> Operation:
 
 
 def statuses(ids: list[ObjectId]) -> list[str]:
-    return [factories.delivery(factories.read(one))["status"] for one in ids]
+    return [
+        factories.delivery(factories.read(notification_id))["status"] for notification_id in ids
+    ]
 
 
 def rows(operation: Operation) -> dict[ObjectId, dict[str, Any]]:

@@ -124,11 +124,11 @@ def _send(some: Sequence[NewNotification], *, wave: int, chance: random.Random) 
     at = some[0].created_at
     acceptance.accept(some, now=at)
     for channel, provider in PROVIDERS.items():
-        ids = [one.id for one in some if channel in {d.channel for d in one.deliveries}]
+        ids = [item.id for item in some if channel in {d.channel for d in item.deliveries}]
         claims = leases.claim(ids=ids, channel=channel, worker=HOST, now=at)
         begun = leases.start(claims, provider=provider, worker=HOST, now=at)
         is_down = channel is EMAIL and wave in OUTAGE
-        ended = [_end(one, _problem(one, is_down, chance), chance) for one in begun]
+        ended = [_end(delivery, _problem(delivery, is_down, chance), chance) for delivery in begun]
         leases.settle(ended, now=at + timedelta(seconds=1))
         if channel is not PUSH:
             for end in ended:
@@ -137,26 +137,26 @@ def _send(some: Sequence[NewNotification], *, wave: int, chance: random.Random) 
 
 
 def _problem(
-    one: ClaimedDelivery, is_down: bool, chance: random.Random
+    claim: ClaimedDelivery, is_down: bool, chance: random.Random
 ) -> tuple[FailureCode, str] | None:
     if is_down and chance.random() < SPOILED:
         return DOWN
-    return REFUSALS[one.channel] if chance.random() < REFUSED else None
+    return REFUSALS[claim.channel] if chance.random() < REFUSED else None
 
 
 def _end(
-    one: ClaimedDelivery, problem: tuple[FailureCode, str] | None, chance: random.Random
+    claim: ClaimedDelivery, problem: tuple[FailureCode, str] | None, chance: random.Random
 ) -> Settlement:
     code, reason = problem or (None, None)
     took = round(chance.lognormvariate(4.9, 0.45))
     status = 503 if code is F.PROVIDER_ERROR else 404 if code else 202
     return factories.settlement(
-        one,
+        claim,
         S.FAILED if code else S.SENT,
-        at=one.first_due_at + timedelta(milliseconds=300 + took),
+        at=claim.first_due_at + timedelta(milliseconds=300 + took),
         duration_ms=took,
-        provider=PROVIDERS[one.channel],
-        provider_message_id=None if code else f"{one.notification_id}-{one.channel}",
+        provider=PROVIDERS[claim.channel],
+        provider_message_id=None if code else f"{claim.notification_id}-{claim.channel}",
         response={"status": status},
         code=code,
         reason=reason,
@@ -164,9 +164,9 @@ def _end(
 
 
 def _arrive(end: Settlement, *, at: datetime) -> None:
-    one = end.claimed
+    claim = end.claimed
     report = DeliveryReceipt(
-        reference=AttemptReference(one.notification_id, one.channel, one.attempt_count),
+        reference=AttemptReference(claim.notification_id, claim.channel, claim.attempt_count),
         status=S.DELIVERED,
         at=at,
         provider=end.provider,
@@ -179,11 +179,11 @@ def _arrive(end: Settlement, *, at: datetime) -> None:
 
 def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -> ObjectId:
     """Return a notification whose mail failed after four attempts."""
-    one = new(KINDS[0], customer, app, at=at, order=FAILED_ORDER)
-    acceptance.accept([one], now=at)
+    notification = new(KINDS[0], customer, app, at=at, order=FAILED_ORDER)
+    acceptance.accept([notification], now=at)
     begins = at
     for wait in (1, 5, 25, None):
-        begun = factories.start(factories.claim(one.id, at=begins), at=begins)
+        begun = factories.start(factories.claim(notification.id, at=begins), at=begins)
         ends = begins + timedelta(milliseconds=420)
         begins = begins + timedelta(minutes=wait or 0)
         settled = factories.settlement(
@@ -195,7 +195,7 @@ def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -
             reason=DOWN[1],
         )
         leases.settle([settled], now=ends)
-    return one.id
+    return notification.id
 
 
 def _leave_open(chance: random.Random, app: ObjectId, now: datetime) -> None:
@@ -208,8 +208,8 @@ def _leave_open(chance: random.Random, app: ObjectId, now: datetime) -> None:
     ]
     open_ones = [new(KINDS[0], people[n + 4], app, at=now, order=88_010 + n) for n in range(4)]
     acceptance.accept([*scheduled, *open_ones], now=now)
-    for one, status in zip(open_ones, (S.PENDING, S.PENDING, S.UNKNOWN), strict=False):
-        begun = factories.start(factories.claim(one.id, at=now), at=now)
+    for waiting, status in zip(open_ones, (S.PENDING, S.PENDING, S.UNKNOWN), strict=False):
+        begun = factories.start(factories.claim(waiting.id, at=now), at=now)
         code = F.TIMEOUT if status is S.UNKNOWN else F.RATE_LIMITED
         reason = (
             "SendGrid gave no answer in time." if code is F.TIMEOUT else "Too much at once. (429)"

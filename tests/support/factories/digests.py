@@ -16,17 +16,17 @@ WINDOW = timedelta(minutes=30)
 
 def opened(*, at: datetime = NOON, window: timedelta = WINDOW, **fields: Any) -> Document:
     """Open a digest. Return its document."""
-    one = ObjectId()
+    digest_id = ObjectId()
     opening = Opening(
         **{
-            "group": str(one),
+            "group": str(digest_id),
             "client_id": CLIENT,
             "user_id": "ada",
             "type": "payment_confirmed",
             "channel": Channel.EMAIL,
             "is_test": False,
             "key": None,
-            "windows": [Window(id=one, ends_at=at + window)],
+            "windows": [Window(id=digest_id, ends_at=at + window)],
             "leader": None,
             "slides": None,
             "max_items": 20,

@@ -88,14 +88,14 @@ def claimed(
 def claim(
     notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = Channel.EMAIL
 ) -> ClaimedDelivery:
-    (one,) = leases.claim(
+    (claim,) = leases.claim(
         ids=[notification_id],
         channel=channel,
         worker=WORKER,
         now=at,
         include_poison_candidates=True,
     )
-    return one
+    return claim
 
 
 def started(
@@ -105,9 +105,9 @@ def started(
 
 
 def start(
-    one: ClaimedDelivery, *, at: datetime = NOON, provider: str = "sendgrid"
+    claim: ClaimedDelivery, *, at: datetime = NOON, provider: str = "sendgrid"
 ) -> ClaimedDelivery:
-    (begun,) = begin(one, at=at, provider=provider)
+    (begun,) = begin(claim, at=at, provider=provider)
     return begun
 
 
@@ -124,10 +124,10 @@ def batch(count: int) -> list[ClaimedDelivery]:
 
 
 def settlement(
-    one: ClaimedDelivery, status: DeliveryStatus, *, at: datetime = NOON, **fields: Any
+    claim: ClaimedDelivery, status: DeliveryStatus, *, at: datetime = NOON, **fields: Any
 ) -> Settlement:
     default = Settlement(
-        claimed=one,
+        claimed=claim,
         status=status,
         finished_at=at,
         duration_ms=12,
@@ -145,9 +145,9 @@ def settled(
     status: DeliveryStatus, *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> Document:
     """Store a notification with one attempt that ended in this status. Return the document."""
-    one = started(at=at, channel=channel, **fields)
-    leases.settle([settlement(one, status, at=at)], now=at)
-    return read(one.notification_id)
+    begun = started(at=at, channel=channel, **fields)
+    leases.settle([settlement(begun, status, at=at)], now=at)
+    return read(begun.notification_id)
 
 
 def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:

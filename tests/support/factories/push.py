@@ -66,19 +66,19 @@ def resolve_targets(
     return targets.resolve_targets(claims, channel=channel, now=now)
 
 
-def target_ids(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
+def target_ids(claim: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the IDs of the devices that a push is sent to."""
-    resolved = resolve_targets(one, now=now)
+    resolved = resolve_targets(claim, now=now)
     assert resolved.not_sent == []
-    return [target.device_id for target in resolved.targets[one.reference]]
+    return [target.device_id for target in resolved.targets[claim.reference]]
 
 
-def deferral(one: ClaimedDelivery, *, now: datetime = NOON) -> NotSent:
+def deferral(claim: ClaimedDelivery, *, now: datetime = NOON) -> NotSent:
     """Return the deferral of a push without targets."""
-    resolved = resolve_targets(one, now=now)
+    resolved = resolve_targets(claim, now=now)
     assert resolved.targets == {}
     (not_sent,) = resolved.not_sent
-    assert not_sent.claimed == one
+    assert not_sent.claimed == claim
     return not_sent
 
 
@@ -101,7 +101,7 @@ def combined(*outcomes: Outcome, **fields: Any) -> Settlement:
     context = {name: fields.pop(name) for name in CONTEXT if name in fields}
     return combine_results(
         claimed_delivery(**{"device_ids": ids, **fields}),
-        [result(*one) for one in zip(ids, outcomes, strict=True)],
+        [result(*notification_id) for notification_id in zip(ids, outcomes, strict=True)],
         provider="fcm",
         now=FIXED_NOON,
         jitter=0,

@@ -83,7 +83,7 @@ def _export(span: Span, service: str) -> Export:
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
         parent_id=span.parent_span_id.hex(),
-        attributes={one.key: _value(one.value) for one in span.attributes},
+        attributes={attribute.key: _value(attribute.value) for attribute in span.attributes},
         is_error=span.status.code == Status.STATUS_CODE_ERROR,
         links=[link.span_id.hex() for link in span.links],
         began=span.start_time_unix_nano,

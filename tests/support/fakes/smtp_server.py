@@ -105,18 +105,18 @@ class MailServer:
 
     def _expected_answers(self, mechanism: str) -> list[str]:
         user, password = self.credentials or ("", "")
-        questions = [base64.b64decode(one) for one in self.questions.get(mechanism, ())]
+        questions = [base64.b64decode(question) for question in self.questions.get(mechanism, ())]
         match mechanism:
             case "PLAIN":
                 texts = [f"\0{user}\0{password}"]
             case "LOGIN":
-                asked = [b"pass" in one.lower() for one in questions]
+                asked = [b"pass" in question.lower() for question in questions]
                 # Without words, the user's name comes first.
-                texts = [password if one else user for one in (asked if any(asked) else (0, 1))]
+                texts = [password if item else user for item in (asked if any(asked) else (0, 1))]
             case _:
                 digest = hmac.new(password.encode(), questions[0], "md5").hexdigest()
                 texts = [f"{user} {digest}"]
-        return [base64.b64encode(one.encode()).decode() for one in texts]
+        return [base64.b64encode(text.encode()).decode() for text in texts]
 
     def _take(self, connection: socket.socket, lines: BinaryIO) -> None:
         if self._reply_to("message") == "hang up mid-mail":

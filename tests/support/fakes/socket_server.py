@@ -56,7 +56,7 @@ class SocketServer:
         until(lambda: self._closed() == count)
 
     def _closed(self) -> int:
-        return sum(one.fileno() < 0 for one in list(self._accepted))
+        return sum(connection.fileno() < 0 for connection in list(self._accepted))
 
     def _accept(self) -> None:
         while True:

@@ -43,28 +43,28 @@ class Silent:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                one, _ = self._server.accept()
-                one.setblocking(False)
-                self._open = [*filter(_is_open, self._open), one]
+                connection, _ = self._server.accept()
+                connection.setblocking(False)
+                self._open = [*filter(_is_open, self._open), connection]
                 self.connections += 1
                 self.most_at_once = max(self.most_at_once, len(self._open))
 
     def close(self) -> None:
         self._server.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
-        for one in self._open:
-            one.close()
+        for connection in self._open:
+            connection.close()
 
 
-def _is_open(one: socket.socket) -> bool:
+def _is_open(connection: socket.socket) -> bool:
     try:
-        while one.recv(4096):
+        while connection.recv(4096):
             pass
     except BlockingIOError:
         return True
     except OSError:
         pass
-    one.close()
+    connection.close()
     return False
 
 

@@ -18,7 +18,7 @@ class TakenOperators(StartedListener):
         self.commands: list[str] = []
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if any(_is_taken(one) for one in _filters(event.command)):
+        if any(_is_taken(item) for item in _filters(event.command)):
             self.commands.append(f"{event.command_name}: {dict(event.command)!r:.300}")
 
 
@@ -30,7 +30,7 @@ def _filters(command: Any) -> Iterator[Any]:
     for name in ("filter", "query", "pipeline"):
         yield command.get(name)
     for name in ("updates", "deletes"):
-        yield from (one.get("q") for one in command.get(name, ()))
+        yield from (item.get("q") for item in command.get(name, ()))
 
 
 def _is_taken(node: Any) -> bool:

@@ -104,12 +104,17 @@ def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
 
 
 def details(answer: urllib3.BaseHTTPResponse) -> dict[str, dict[str, Any]]:
-    return {one["@type"].rpartition(".")[2]: one for one in error(answer).get("details", [])}
+    return {
+        detail["@type"].rpartition(".")[2]: detail for detail in error(answer).get("details", [])
+    }
 
 
 def violations(answer: urllib3.BaseHTTPResponse) -> list[str]:
     """Return the fields of a BadRequest."""
-    return [one.get("field", "") for one in details(answer)["BadRequest"]["fieldViolations"]]
+    return [
+        fieldviolation.get("field", "")
+        for fieldviolation in details(answer)["BadRequest"]["fieldViolations"]
+    ]
 
 
 def encoded(part: str | bytes) -> str:
