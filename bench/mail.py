@@ -121,5 +121,5 @@ def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
         numbers = range(start, min(start + BATCH, count))
         batch = [new_notification(number, at=at) for number in numbers]
         acceptance.accept(batch, now=at)
-        ids += [one.id for one in batch]
+        ids += [notification.id for notification in batch]
     return ids

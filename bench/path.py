@@ -91,7 +91,7 @@ class Step:
     """Of the functions with a form only."""
 
     def __str__(self) -> str:
-        names = [one for one in FORMS if any(one in some for some in self.forms.values())]
+        names = [form for form in FORMS if any(form in some for some in self.forms.values())]
         head = f"{self.name}: {len(self.forms)} functions have the email, of {len(self.threads)}"
         lines = [f"{head}; as {', '.join(map(_last, names)) or 'a document'}"]
         for name, forms in self.forms.items():
@@ -140,15 +140,17 @@ class Sources:
         nodes = ast.walk(annotation) if annotation is not None else ()
         texts = (ast.unparse(n) for n in nodes if isinstance(n, ast.Name | ast.Attribute))
         found = (self.full_name(module, text) for text in texts)
-        return [one for one in found if self.class_of(one)]
+        return [name for name in found if self.class_of(name)]
 
     def forms_of(self, function: Function) -> list[str]:
         """Return the forms of the email that a function takes or returns."""
         given = function.node.args
-        annotations = [one.annotation for one in (*given.args, *given.kwonlyargs)]
+        annotations = [argument.annotation for argument in (*given.args, *given.kwonlyargs)]
         annotations.append(function.node.returns)
-        found = {k for one in annotations for k in self.types_in(function.module, one)}
-        return [one for one in FORMS if one in found or one == function.owner]
+        found = {
+            k for annotation in annotations for k in self.types_in(function.module, annotation)
+        }
+        return [form for form in FORMS if form in found or form == function.owner]
 
     def member(self, owner: str, name: str) -> tuple[str, list[str]]:
         """Return a method of a class, and the classes of a field's or property's annotation."""
@@ -158,9 +160,9 @@ class Sources:
         module, node = found
         if method := self.functions.get(f"{module}.{node.name}.{name}"):
             return method.name, self.types_in(module, method.node.returns)
-        for one in node.body:
-            if isinstance(one, ast.AnnAssign) and ast.unparse(one.target) == name:
-                return "", self.types_in(module, one.annotation)
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.target) == name:
+                return "", self.types_in(module, statement.annotation)
         made = self.functions.get(f"{module}.{node.name}.__init__")
         if made is not None:
             variables = Reader(self, made).variables
@@ -177,8 +179,8 @@ class Reader:
         self.sources, self.function = sources, function
         self.variables: dict[str, list[str]] = {}
         arguments = function.node.args
-        for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            self.variables[one.arg] = sources.types_in(function.module, one.annotation)
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            self.variables[argument.arg] = sources.types_in(function.module, argument.annotation)
         if function.owner:
             self.variables["self"] = self.variables["cls"] = [function.owner]
         # Twice, since a comprehension's variable stands behind its use.
@@ -192,9 +194,9 @@ class Reader:
         for node in ast.walk(self.function.node):
             if isinstance(node, ast.Call):
                 text = ast.unparse(node.func)
-                thread = next((THREADS[one] for one in THREADS if text.endswith(one)), "")
-                inner = (one for argument in node.args for one in ast.walk(argument))
-                passed |= {id(one): thread for one in inner if thread}
+                thread = next((THREADS[ending] for ending in THREADS if text.endswith(ending)), "")
+                inner = (inner_node for argument in node.args for inner_node in ast.walk(argument))
+                passed |= {id(inner_node): thread for inner_node in inner if thread}
         for node in ast.walk(self.function.node):
             if isinstance(node, ast.Name | ast.Attribute):
                 yield from ((name, passed.get(id(node), "")) for name in self._functions(node))
@@ -206,7 +208,7 @@ class Reader:
         if self.sources.class_of(name):
             return [self.sources.member(name, part)[0] for part in ("__init__", "__post_init__")]
         if isinstance(node, ast.Attribute):
-            return [self.sources.member(one, node.attr)[0] for one in self._types(node.value)]
+            return [self.sources.member(type_, node.attr)[0] for type_ in self._types(node.value)]
         return []
 
     def _types(self, node: ast.expr) -> list[str]:
@@ -225,7 +227,7 @@ class Reader:
                 return self.sources.types_in(found.module, found.node.returns)
             return self._types(node.func)
         if isinstance(node, ast.Attribute):
-            members = [self.sources.member(one, node.attr) for one in self._types(node.value)]
+            members = [self.sources.member(type_, node.attr) for type_ in self._types(node.value)]
             return [kind for _, kinds in members for kind in kinds]
         inner = {ast.Subscript: "value", ast.Await: "value", ast.Starred: "value"}.get(type(node))
         return self._types(getattr(node, inner)) if inner else []
@@ -302,22 +304,28 @@ def _read_module(path: Path) -> Module:
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            tops = {one.name.partition(".")[0] for one in node.names if not one.asname}
+            tops = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
             names |= {top: top for top in tops}
-            names |= {one.asname: one.name for one in node.names if one.asname}
+            names |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             source = ".".join([*above, node.module or ""]).strip(".") if node.level else node.module
-            names |= {one.asname or one.name: f"{source}.{one.name}" for one in node.names}
+            names |= {alias.asname or alias.name: f"{source}.{alias.name}" for alias in node.names}
     functions, classes = {}, {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             functions[node.name] = Function(f"{name}.{node.name}", name, node)
         elif isinstance(node, ast.ClassDef):
             classes[node.name] = node
-            for one in node.body:
-                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                    full, owner = f"{name}.{node.name}.{one.name}", f"{name}.{node.name}"
-                    functions[f"{node.name}.{one.name}"] = Function(full, name, one, owner)
-    names |= {one: f"{name}.{one}" for one in (*functions, *classes) if "." not in one}
+            for statement in node.body:
+                if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                    full, owner = f"{name}.{node.name}.{statement.name}", f"{name}.{node.name}"
+                    functions[f"{node.name}.{statement.name}"] = Function(
+                        full, name, statement, owner
+                    )
+    names |= {
+        definition: f"{name}.{definition}"
+        for definition in (*functions, *classes)
+        if "." not in definition
+    }
     return Module(name, names, functions, classes)

@@ -170,7 +170,7 @@ def _post_in_bulk(web: WebServer, count: int) -> float:
     call_command("check_indexes", "--create", stdout=io.StringIO())
     batches = (range(start, start + mail.BATCH) for start in range(0, count, mail.BATCH))
     requests = ([mail.request_body(number) for number in numbers] for numbers in batches)
-    bodies = [json.dumps({"notifications": one}).encode() for one in requests]
+    bodies = [json.dumps({"notifications": request}).encode() for request in requests]
 
     def post(body: bytes) -> None:
         answer = web.post(http, body, status=200, **{"Idempotency-Key": uuid4().hex})
@@ -203,7 +203,7 @@ def _insert_many(count: int) -> float:
     for start in range(0, count, mail.BATCH):
         new = [mail.new_notification(number, at=now) for number in range(start, start + mail.BATCH)]
         accepted = acceptance.accept(new, now=now)
-        documents += [dict(one.document) for one in accepted if isinstance(one, Accepted)]
+        documents += [dict(result.document) for result in accepted if isinstance(result, Accepted)]
     floor = collection("floor_notifications")
     floor.drop()
     started = time.perf_counter()
@@ -228,7 +228,8 @@ def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> It
     arrivals = bench.http.arrivals()
     sent = collection("notifications").find({"_id": {"$in": list(posted)}}, {"delivery": 1})
     waits = sorted(
-        arrivals[one["delivery"][0]["provider_message_id"]] - posted[one["_id"]] for one in sent
+        arrivals[document["delivery"][0]["provider_message_id"]] - posted[document["_id"]]
+        for document in sent
     )
     if len(waits) != seconds * RATE:
         raise RuntimeError(f"{len(waits)} of {seconds * RATE} have arrived")

@@ -49,10 +49,10 @@ def _ligatures(font: TTFont, letters: dict[str, str]) -> dict[str, str]:
             if table.LookupType != LIGATURE:
                 continue
             for first, ligatures in table.ligatures.items():
-                for one in ligatures:
-                    parts = [first, *one.Component]
+                for ligature in ligatures:
+                    parts = [first, *ligature.Component]
                     if all(part in letters for part in parts):
-                        found["".join(letters[part] for part in parts)] = one.LigGlyph
+                        found["".join(letters[part] for part in parts)] = ligature.LigGlyph
     return found
 
 

@@ -92,7 +92,11 @@ def main(
         return str(error)
     except (EOFError, KeyboardInterrupt):
         return "Cancelled: nothing is written."
-    missing = [f"  {one.name}: {one.empty}" for one in ALL.values() if _is_missing(values, one)]
+    missing = [
+        f"  {variable.name}: {variable.empty}"
+        for variable in ALL.values()
+        if _is_missing(values, variable)
+    ]
     lines = [f"{options.file} is written.", *(["Still missing:", *missing] if missing else [])]
     terminal.out.write("\n".join(lines) + "\n")
     return None

@@ -23,8 +23,8 @@ from .scenarios import SCENARIOS
 def main() -> int:
     """Run the selected scenarios; return 1 if a guarantee or bound was not met."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
-    one = "one scenario; all by default"
-    parser.add_argument("--scenario", type=int, choices=SCENARIOS, help=one)
+    scenario = "one scenario; all by default"
+    parser.add_argument("--scenario", type=int, choices=SCENARIOS, help=scenario)
     parser.add_argument("--short", action="store_true", help="small sizes")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="scenarios in parallel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
@@ -44,7 +44,7 @@ def main() -> int:
         results[number] = result
         # Write after each scenario: an aborted run of hours keeps its results.
         if arguments.json:
-            found = {str(one): results[one] for one in sorted(results)}
+            found = {str(key): results[key] for key in sorted(results)}
             arguments.json.write_text(json.dumps(found, indent=2) + "\n")
         if arguments.page:
             page.update(arguments.page, {number: result}, latency=arguments.latency)

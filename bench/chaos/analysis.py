@@ -55,7 +55,7 @@ def analyze(evidence: Evidence) -> Analysis:
     for step in evidence.steps:
         steps[step.notification_id, step.channel].append(step)
     copies = list(_copies(evidence))
-    leased = [one for kill in evidence.kills for one in _leased_by(kill.worker, kill.at, steps)]
+    leased = [lease for kill in evidence.kills for lease in _leased_by(kill.worker, kill.at, steps)]
     takeovers = [seconds for _, seconds in leased if seconds is not None]
     return Analysis(
         acknowledged=len(acceptances(evidence)),
@@ -75,14 +75,27 @@ def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
     first: dict[str, datetime] = {}
     for request in evidence.requests:
         first.setdefault(request.notification_id, request.at)
-    return sorted((first[one] - at).total_seconds() for one, at in since.items() if one in first)
+    return sorted(
+        (first[notification_id] - at).total_seconds()
+        for notification_id, at in since.items()
+        if notification_id in first
+    )
 
 
 def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
     """Return the sorted seconds from acceptance to first request of the load with this name."""
     accepted_at = acceptances(evidence)
-    ids = {one.notification_id for one in evidence.answers if one.key.startswith(f"{name}-")}
-    return waits(evidence, {one: at for one, at in accepted_at.items() if one in ids})
+    ids = {
+        answer.notification_id for answer in evidence.answers if answer.key.startswith(f"{name}-")
+    }
+    return waits(
+        evidence,
+        {
+            notification_id: at
+            for notification_id, at in accepted_at.items()
+            if notification_id in ids
+        },
+    )
 
 
 def acceptances(evidence: Evidence) -> dict[str, datetime]:
@@ -101,7 +114,7 @@ def longest_gap(
 
     With ``since`` and ``until``, the time from the first to the last of these moments counts.
     """
-    moments = [one.at for one in evidence.answers if one.is_accepted]
+    moments = [answer.at for answer in evidence.answers if answer.is_accepted]
     if since is not None and until is not None:
         moments = [since, *(at for at in moments if since <= at <= until), until]
     times = sorted(moments)
@@ -110,12 +123,14 @@ def longest_gap(
 
 def final_statuses(evidence: Evidence) -> dict[str, int]:
     """Count the deliveries at the end of a run by status."""
-    found = Counter(status for one in evidence.stored for status in one.deliveries.values())
+    found = Counter(
+        status for document in evidence.stored for status in document.deliveries.values()
+    )
     return dict(sorted(found.items()))
 
 
 def _lost(evidence: Evidence) -> Iterator[str]:
-    stored = {one.notification_id: one for one in evidence.stored}
+    stored = {document.notification_id: document for document in evidence.stored}
     for notification_id in sorted(acceptances(evidence)):
         if notification_id not in stored:
             yield f"{notification_id}: not stored"
@@ -132,9 +147,9 @@ def _split(evidence: Evidence) -> Iterator[str]:
         requested[answer.key].add(answer.item)
         if answer.is_accepted and answer.notification_id:
             created[answer.key].add(answer.notification_id)
-    for one in evidence.stored:
-        if one.key is not None:
-            created[one.key].add(one.notification_id)
+    for document in evidence.stored:
+        if document.key is not None:
+            created[document.key].add(document.notification_id)
     for key, ids in created.items():
         if len(ids) > max(len(requested[key]), 1):
             yield f"{key}: {', '.join(sorted(ids))}"
@@ -142,15 +157,16 @@ def _split(evidence: Evidence) -> Iterator[str]:
 
 def _copies(evidence: Evidence) -> Iterator[tuple[str, bool]]:
     """Yield the accepted copies after each first one, and whether the previous was unknown."""
-    attempts = (one for one in evidence.attempts if one.status == S.UNKNOWN)
+    attempts = (attempt for attempt in evidence.attempts if attempt.status == S.UNKNOWN)
     unknown_attempts: set[tuple[str, str, int, str | None]] = {
-        (one.notification_id, one.channel, one.number, one.device_id) for one in attempts
+        (attempt.notification_id, attempt.channel, attempt.number, attempt.device_id)
+        for attempt in attempts
     }
     # A late worker overwrites an unknown attempt with the outcome, but the recorded step remains.
     unknown_attempts |= {
-        (one.notification_id, one.channel, one.attempt, None)
-        for one in evidence.steps
-        if one.status == S.UNKNOWN
+        (step.notification_id, step.channel, step.attempt, None)
+        for step in evidence.steps
+        if step.status == S.UNKNOWN
     }
     accepted: dict[tuple[str, str, str | None], list[Request]] = defaultdict(list)
     for request in evidence.requests:
@@ -180,7 +196,9 @@ def _illegal(steps: dict[Key, list[Step]]) -> Iterator[str]:
 def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[str]:
     """Yield deliveries whose stored status has no recorded step, or that were sent unstored."""
     stored = {
-        (one.notification_id, c): s for one in evidence.stored for c, s in one.deliveries.items()
+        (document.notification_id, c): s
+        for document in evidence.stored
+        for c, s in document.deliveries.items()
     }
     for (notification_id, channel), status in stored.items():
         recorded = steps.get((notification_id, channel))
@@ -193,16 +211,18 @@ def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[st
 
 def _unbalanced(evidence: Evidence) -> Iterator[str]:
     """Yield the channels with different numbers of accepted and stored deliveries."""
-    answers = [one for one in evidence.answers if one.is_accepted and one.notification_id]
-    acknowledged = {one.notification_id: one.channels for one in answers}
+    answers = [
+        answer for answer in evidence.answers if answer.is_accepted and answer.notification_id
+    ]
+    acknowledged = {answer.notification_id: answer.channels for answer in answers}
     accepted = Counter(channel for channels in acknowledged.values() for channel in channels)
     known = {status.value for status in DeliveryStatus}
     stored: Counter[str] = Counter()
-    for one in evidence.stored:
-        stored.update(channel for channel, status in one.deliveries.items() if status in known)
+    for document in evidence.stored:
+        stored.update(channel for channel, status in document.deliveries.items() if status in known)
         # A stored notification without an acknowledgement counts as accepted.
-        if one.notification_id not in acknowledged:
-            accepted.update(one.deliveries.keys())
+        if document.notification_id not in acknowledged:
+            accepted.update(document.deliveries.keys())
     for channel in Channel:
         if accepted[channel] != stored[channel]:
             yield f"{channel}: accepted {accepted[channel]}, open and final {stored[channel]}"

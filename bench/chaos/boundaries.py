@@ -78,4 +78,6 @@ BOUNDARY_CASES: Mapping[Boundary, BoundaryCase] = {
 
 def cases_of(trigger: Trigger) -> list[tuple[Boundary, BoundaryCase]]:
     """Return the boundaries that a trigger reaches, with their cases, in order."""
-    return [(boundary, one) for boundary, one in BOUNDARY_CASES.items() if one.trigger is trigger]
+    return [
+        (boundary, case) for boundary, case in BOUNDARY_CASES.items() if case.trigger is trigger
+    ]

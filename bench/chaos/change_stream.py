@@ -73,19 +73,19 @@ class StepRecorder:
         """Yield a step for each delivery of a written notification, including removed ones."""
         notification_id = str(event["documentKey"]["_id"])
         deliveries = (event.get("fullDocument") or {}).get("delivery", [])
-        channels = tuple(one["channel"] for one in deliveries)
+        channels = tuple(delivery["channel"] for delivery in deliveries)
         removed = [
             {"channel": channel, "status": REMOVED, "attempt_count": 0}
             for channel in self._channels.get(notification_id, ())
             if channel not in channels
         ]
         self._channels[notification_id] = channels
-        for one in (*removed, *deliveries):
+        for delivery in (*removed, *deliveries):
             yield Step(
                 notification_id=notification_id,
-                channel=one["channel"],
-                status=one["status"],
-                attempt=one["attempt_count"],
-                worker=(one.get("claim") or {}).get("worker"),
+                channel=delivery["channel"],
+                status=delivery["status"],
+                attempt=delivery["attempt_count"],
+                worker=(delivery.get("claim") or {}).get("worker"),
                 at=event["wallTime"],
             )

@@ -68,7 +68,7 @@ class Findings:
         lines = []
         for name in ("lost", "split", "double", "illegal", "unbalanced"):
             found: tuple[str, ...] = getattr(self.analysis, name)
-            lines += [f"{name}: {one}" for one in found[:MAX_SHOWN]]
+            lines += [f"{name}: {example}" for example in found[:MAX_SHOWN]]
             if len(found) > MAX_SHOWN:
                 lines.append(f"{name}: {len(found) - MAX_SHOWN} more")
         return [*lines, *(f"not met: {bound}" for bound in self.bounds if not bound.is_met)]
@@ -128,7 +128,9 @@ class Expected:
 
     def bound(self, evidence: Evidence) -> Bound:
         """Return the number of notifications with an unexpected number of copies, limited to 0."""
-        accepted = Counter(one.notification_id for one in evidence.requests if one.accepted)
+        accepted = Counter(
+            request.notification_id for request in evidence.requests if request.accepted
+        )
         names = self.copies.keys() | accepted.keys()
         wrong = sum(accepted[name] != self.copies[name] for name in names)
         return at_most("notifications with an unexpected number of copies", wrong, 0)

@@ -110,10 +110,10 @@ class Service:
 
     def start(self, *programs: Program, **environment: str) -> None:
         """Start programs in parallel and wait until each is ready."""
-        for one in programs:
-            one.start(**environment)
-        for one in programs:
-            one.wait_ready()
+        for program in programs:
+            program.start(**environment)
+        for program in programs:
+            program.wait_ready()
 
     def kill(self, program: Program) -> None:
         """Kill a program and record its end."""
@@ -124,7 +124,7 @@ class Service:
         """Kill one of the running programs after every ``every`` seconds, and start it again."""
         for _ in range(kills):
             time.sleep(every)
-            victim = random.Random().choice([one for one in programs if one.is_alive])
+            victim = random.Random().choice([program for program in programs if program.is_alive])
             self.kill(victim)
             victim.start()
 
@@ -135,8 +135,8 @@ class Service:
 
     def kill_all(self) -> None:
         """Kill every program of the service, but not the servers and the sandbox."""
-        for one in self.programs:
-            one.kill()
+        for program in self.programs:
+            program.kill()
 
     def start_load(self, **options: Any) -> Load:
         """Start sending notifications in the background; see :class:`Load` for the options."""
@@ -153,7 +153,7 @@ class Service:
         """
         started = time.monotonic()
         while self.open_count() and time.monotonic() < started + timeout:
-            for ended in (one for one in restarted if not one.is_alive):
+            for ended in (program for program in restarted if not program.is_alive):
                 self.record_end(ended)
                 self.start(ended)
             time.sleep(0.5)
@@ -304,7 +304,7 @@ def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
     from notifications.queueing import wakeups
 
     return wakeups.send_wakeup(
-        [ObjectId(one) for one in ids],
+        [ObjectId(notification_id) for notification_id in ids],
         channel=Channel(channel),
         priority=Priority(priority),
         now=datetime.now(UTC),
@@ -319,18 +319,18 @@ def provider_requests(folder: Path) -> list[Request]:
     path = folder / REQUESTS_FILE
     return [
         Request(
-            notification_id=str(one.notification_id),
-            channel=one.channel.value,
-            attempt=one.attempt_number,
-            device_id=one.device_id,
+            notification_id=str(reference.notification_id),
+            channel=reference.channel.value,
+            attempt=reference.attempt_number,
+            device_id=reference.device_id,
             at=record.time,
             accepted=record.accepted,
         )
         for record in (read_records(path) if path.exists() else ())
         if record.is_message
         # A push names its attempt in several places of one request.
-        for one in dict.fromkeys(map(AttemptReference.parse, record.references))
-        if one is not None
+        for reference in dict.fromkeys(map(AttemptReference.parse, record.references))
+        if reference is not None
     ]
 
 
@@ -340,7 +340,9 @@ def _stored(database: Database[dict[str, Any]]) -> list[StoredNotification]:
         StoredNotification(
             notification_id=str(document["_id"]),
             key=document.get("idempotency_key"),
-            deliveries={one["channel"]: one["status"] for one in document["delivery"]},
+            deliveries={
+                delivery["channel"]: delivery["status"] for delivery in document["delivery"]
+            },
         )
         for document in database["notifications"].find({}, fields)
     ]
@@ -413,7 +415,7 @@ def is_healthy(url: str) -> bool:
 
 def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
     commands = set_up_commands(SCOPES)
-    return run_set_up(*(_program(folder, *one, variables) for one in commands.items()))
+    return run_set_up(*(_program(folder, *command, variables) for command in commands.items()))
 
 
 def set_up_commands(scopes: Sequence[str]) -> dict[str, list[str]]:

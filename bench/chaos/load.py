@@ -60,7 +60,7 @@ class Client:
             at=datetime.now(UTC),
             status=status,
             notification_id=accepted.get("id"),
-            channels=tuple(one["channel"] for one in accepted.get("delivery", ())),
+            channels=tuple(delivery["channel"] for delivery in accepted.get("delivery", ())),
         )
         with self._lock:
             self.answers.append(answer)
@@ -93,8 +93,8 @@ class Client:
         accepted = 0
         for start in range(0, count, BULK_SIZE):
             numbers = range(start, min(start + BULK_SIZE, count))
-            answers = self.send_many([body(one) for one in numbers], key=f"{name}-{start}")
-            accepted += sum(one.is_accepted for one in answers)
+            answers = self.send_many([body(number) for number in numbers], key=f"{name}-{start}")
+            accepted += sum(answer.is_accepted for answer in answers)
         return accepted
 
     def call(self, method: str, path: str, body: Body, **headers: str) -> tuple[int | None, Any]:

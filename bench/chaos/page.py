@@ -24,8 +24,8 @@ def update(path: Path, results: Mapping[int, Mapping[str, Any]], *, latency: int
     """
     text = path.read_text() if path.exists() else ""
     before, _, table = text.partition(HEAD)
-    rows = dict(zip(runs(text), (one[0] for one in _ROW.finditer(table)), strict=True))
-    rows |= {(number, latency): _row(number, one, latency) for number, one in results.items()}
+    rows = dict(zip(runs(text), (row[0] for row in _ROW.finditer(table)), strict=True))
+    rows |= {(number, latency): _row(number, result, latency) for number, result in results.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(before + HEAD + "\n".join(rows[key] for key in sorted(rows)) + "\n")
 

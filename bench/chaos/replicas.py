@@ -23,20 +23,20 @@ class ReplicaSet:
     def __init__(self, *, folder: Path, members: int, parameters: tuple[str, ...] = ()) -> None:
         folders = (folder / f"mongod-{number}" for number in range(members))
         self.members: Sequence[Server] = [
-            servers.mongod(data_dir=one, port=servers.free_port(), parameters=parameters)
-            for one in folders
+            servers.mongod(data_dir=folder, port=servers.free_port(), parameters=parameters)
+            for folder in folders
         ]
 
     def uri(self, database: str) -> str:
         """Return the URI of a database."""
-        hosts = ",".join(f"{HOST}:{one.port}" for one in self.members)
+        hosts = ",".join(f"{HOST}:{member.port}" for member in self.members)
         return f"mongodb://{hosts}/{database}?replicaSet={REPLICA_SET}"
 
     def start(self) -> None:
         """Start every member and wait for a primary."""
-        for one in self.members:
-            one.start()
-        hosts = enumerate(f"{HOST}:{one.port}" for one in self.members)
+        for member in self.members:
+            member.start()
+        hosts = enumerate(f"{HOST}:{member.port}" for member in self.members)
         members = [{"_id": number, "host": host} for number, host in hosts]
         configuration: dict[str, Any] = {"_id": REPLICA_SET, "members": members}
         configuration["settings"] = {"electionTimeoutMillis": 1000}
@@ -46,7 +46,7 @@ class ReplicaSet:
 
     def primary(self) -> Server | None:
         """Return the current primary; None during an election."""
-        running = (one for one in self.members if one.process is not None)
+        running = (member for member in self.members if member.process is not None)
         return next(filter(_is_primary, running), None)
 
     def kill_primary(self) -> Server:
@@ -73,13 +73,13 @@ class ReplicaSet:
             return False
         with _direct(primary) as client:
             members = client.admin.command("replSetGetStatus")["members"]
-        states = sorted(one["stateStr"] for one in members)
+        states = sorted(member["stateStr"] for member in members)
         return states == ["PRIMARY"] + ["SECONDARY"] * (len(self.members) - 1)
 
     def stop(self) -> None:
         """Kill every member."""
-        for one in self.members:
-            one.kill()
+        for member in self.members:
+            member.kill()
 
 
 def _is_primary(server: Server) -> bool:

@@ -39,7 +39,7 @@ def main() -> int:
         socket.create_server((HOST, arguments.port)) as console,
         run_cluster(console=console, log_progress=log_progress) as cluster,
     ):
-        process_ids = {name: one.pid for name, one in cluster.all_programs.items()}
+        process_ids = {name: program.pid for name, program in cluster.all_programs.items()}
         print(f"\n{plan.network_map(cluster.network.namespaces, process_ids=process_ids)}\n")
         print(f"API and console   http://{HOST}:{arguments.port}/ (inside: {URL})")
         print(f"API key           {cluster.client.key}")

@@ -58,7 +58,9 @@ class Cluster(Service):
 
     def named(self, kind: str) -> list[Program]:
         """Return the programs of a kind, such as "worker"."""
-        return [one for name, one in self.all_programs.items() if name.startswith(f"{kind}-")]
+        return [
+            program for name, program in self.all_programs.items() if name.startswith(f"{kind}-")
+        ]
 
     def mongodb_primary(self) -> Host | None:
         """Return the host of MongoDB's primary with a majority; None during an election."""
@@ -103,11 +105,11 @@ class Cluster(Service):
 
     def restart_ended(self) -> None:
         """Start programs of the service that have ended by themselves, as a supervisor does."""
-        for one in self.programs:
-            if one.process is not None and not one.is_alive:
-                self.restarts.append(one.name)
-                self.record_end(one)
-                one.start()
+        for program in self.programs:
+            if program.process is not None and not program.is_alive:
+                self.restarts.append(program.name)
+                self.record_end(program)
+                program.start()
 
     def run_command(self, name: str, host: Host, command: Sequence[str], *, code: Path) -> None:
         """Run a command of a version of the service on a host. Raises ScenarioError."""
@@ -162,13 +164,13 @@ def run_cluster(
             "MONGODB_URI": plan.mongodb_uri(DATABASE),
             "REDIS_URL": plan.redis_url(),
             # The proxy's address, and those at which the readiness of a web is checked.
-            "ALLOWED_HOSTS": ",".join(["127.0.0.1", *(one.address for one in (EDGE, *APPS))]),
+            "ALLOWED_HOSTS": ",".join(["127.0.0.1", *(host.address for host in (EDGE, *APPS))]),
             "TRUSTED_PROXIES": "1",
             "INBOX_STREAMS": str(STREAMS),
             **(environment or {}),
         }
         programs = _programs(network, variables, console=console)
-        servers_first = [one for name, one in programs.items() if not _is_service(name)]
+        servers_first = [program for name, program in programs.items() if not _is_service(name)]
         _start(servers_first, timeout=SERVER_SECONDS)
         with _mongod(DATA[0]) as member:
             member.admin.command("replSetInitiate", plan.replica_set())
@@ -180,7 +182,7 @@ def run_cluster(
             _program(network, APPS[0], name, command, variables)
             for name, command in set_up_commands(scopes).items()
         ]
-        service = [one for name, one in programs.items() if _is_service(name)]
+        service = [program for name, program in programs.items() if _is_service(name)]
         key = run_set_up(*set_up)
         log_progress("the database is created")
         # This process uses the service's modules, too.
@@ -321,10 +323,10 @@ def _is_service(name: str) -> bool:
 
 
 def _start(programs: Sequence[Program], *, timeout: float) -> None:
-    for one in programs:
-        one.start()
-    for one in programs:
-        one.wait_ready(timeout=timeout)
+    for program in programs:
+        program.start()
+    for program in programs:
+        program.wait_ready(timeout=timeout)
 
 
 def _is_listening(address: tuple[str, int]) -> bool:

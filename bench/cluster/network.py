@@ -173,8 +173,8 @@ def _started_at(process_id: int) -> str:
 
 
 def _both_ways(some: Iterable[Host], others: Iterable[Host]) -> list[tuple[Host, Host]]:
-    pairs = [(one, other) for one in some for other in others]
-    return [*pairs, *((other, one) for one, other in pairs)]
+    pairs = [(host, other) for host in some for other in others]
+    return [*pairs, *((other, host) for host, other in pairs)]
 
 
 def _device(host: Host) -> str:

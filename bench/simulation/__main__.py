@@ -45,7 +45,7 @@ def main() -> None:
                 outcomes.append(simulate(settings, log_progress=progress))
             print(table(outcomes[-1:]), flush=True)
     print(f"\n{arguments.people:,} people, {arguments.days} days\n\n{table(outcomes)}")
-    sys.exit(any(one.violations for one in outcomes))
+    sys.exit(any(outcome.violations for outcome in outcomes))
 
 
 def _silent(_: str) -> None:

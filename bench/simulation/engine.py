@@ -226,7 +226,7 @@ class _Engine:
             )
             limits.define_limit(limit.name, fields, now=self.now)
         people = self.world.people
-        collection("recipients").insert_many([_stored(one, self.now) for one in people])
+        collection("recipients").insert_many([_stored(person, self.now) for person in people])
         for person in people:
             for number in range(person.devices):
                 token = f"{person.user_id}-{number}"
@@ -265,12 +265,14 @@ class _Engine:
         times = [self._agenda[0][0]] if self._agenda else []
         if self._next_posts is not None:
             times.append(self._next_posts[0].at)
-        times += [one.receipts[0][0] for one in self.providers.values() if one.receipts]
+        times += [
+            provider.receipts[0][0] for provider in self.providers.values() if provider.receipts
+        ]
         # Without due work before the next step, the queries are not needed.
         if not times or min(times) > self.now + self.settings.step:
             due = backlog.oldest_due(now=self.now + 2 * MAX_DRAIN)
             closes_at, _ = store_digests.next_due(until=self.now + 2 * MAX_DRAIN, limit=1)
-            times += [one for one in (due, closes_at) if one is not None]
+            times += [at for at in (due, closes_at) if at is not None]
         return min(times) if times else None
 
     def _step(self) -> None:
@@ -281,7 +283,7 @@ class _Engine:
                 self._report(provider, receipts)
         posts: list[Post] = []
         while self._next_posts is not None and self._next_posts[0].at <= self.now:
-            posts += [one.moved_to(self.now) for one in self._next_posts]
+            posts += [post.moved_to(self.now) for post in self._next_posts]
             self._next_posts = next(self._posts, None)
         for start in range(0, len(posts), bulk.MAX_ITEMS):
             self._post(posts[start : start + bulk.MAX_ITEMS])
@@ -328,8 +330,8 @@ class _Engine:
             may_ignore_limits=True,
             may_send_critical=True,
         )
-        requests = [_request(one) for one in posts]
-        contents = [one.external_id.encode() for one in posts]
+        requests = [_request(post) for post in posts]
+        contents = [post.external_id.encode() for post in posts]
         found: list[bulk.BulkAcceptance] = []
 
         def send() -> None:
@@ -347,12 +349,14 @@ class _Engine:
         self._repeat(
             lambda: processor.apply_receipts(receipts, provider=provider.name, now=self.now)
         )
-        named = [AttemptReference.parse(one.event_id.rpartition(".")[0]) for one in receipts]
-        ids = {one.notification_id for one in named if one is not None}
+        named = [
+            AttemptReference.parse(receipt.event_id.rpartition(".")[0]) for receipt in receipts
+        ]
+        ids = {reference.notification_id for reference in named if reference is not None}
         planned = [
-            one
-            for one in ids
-            if (post := self.ledger.posts.get(str(one))) and "plan" in post.kind.fields
+            notification_id
+            for notification_id in ids
+            if (post := self.ledger.posts.get(str(notification_id))) and "plan" in post.kind.fields
         ]
         if planned:
             for document in collection("notifications").find({"_id": {"$in": planned}}):
@@ -461,15 +465,17 @@ class _Engine:
         wanted = spec["updates"][0]["q"].get("_id")
         ids = wanted.get("$in", ()) if isinstance(wanted, Mapping) else ()
         planned = [
-            one
-            for one in ids
-            if (post := self.ledger.posts.get(str(one)))
+            notification_id
+            for notification_id in ids
+            if (post := self.ledger.posts.get(str(notification_id)))
             and post.kind.fields.get("plan", {}).get("until") in ("read", "delivered")
         ]
         if planned:
-            one = self._random.choice(planned)
-            store_inbox.mark_read_by_client(client_id=CLIENT, notification_id=one, now=self.now)
-            self.ledger.record_reach(str(one))
+            notification_id = self._random.choice(planned)
+            store_inbox.mark_read_by_client(
+                client_id=CLIENT, notification_id=notification_id, now=self.now
+            )
+            self.ledger.record_reach(str(notification_id))
             self.ledger.counts["read between writes"] += 1
 
     def _start(
@@ -479,15 +485,15 @@ class _Engine:
         **more: Any,
     ) -> list[ClaimedDelivery]:
         started = start(claims, **more)
-        for one in started:
-            key = (str(one.notification_id), one.channel)
+        for delivery in started:
+            key = (str(delivery.notification_id), delivery.channel)
             self.ledger.started[key] = self.faults.started_at
         return started
 
     def _settle_not_sent(
         self, settle: Callable[..., int], not_sent: Sequence[NotSent], **more: Any
     ) -> int:
-        held = Counter(one.code for one in not_sent if one.status is S.PENDING)
+        held = Counter(unsent.code for unsent in not_sent if unsent.status is S.PENDING)
         self.ledger.counts["held by limits"] += held[FailureCode.OVER_LIMIT]
         self.ledger.counts["held by quiet hours"] += held[FailureCode.QUIET_HOURS]
         return settle(not_sent, **more)
@@ -497,7 +503,7 @@ class _Engine:
 
     def _forget(self) -> None:
         """Begin with the memory of a new process."""
-        accounts = [one.account for one in self.providers.values()]
+        accounts = [provider.account for provider in self.providers.values()]
         self._runtime = SendingRuntime(
             # Of one size, which real time doesn't change
             windows=SendWindows(

@@ -151,28 +151,28 @@ class Ledger:
             return self.carriers[notification_id].post
         listed = tuple(dict.fromkeys(NAME.findall(text)))
         count = COUNT.search(text)
-        if count is None or any(one not in self.ids for one in listed):
+        if count is None or any(member not in self.ids for member in listed):
             return None
-        posts = [self.posts[self.ids[one]] for one in listed]
+        posts = [self.posts[self.ids[member]] for member in listed]
         newest = posts[-1]
         has_key = newest.kind.digest is not None and "key" in newest.kind.digest
-        groups = {(one.person.user_id, one.kind.slug, has_key and one.thread) for one in posts}
+        groups = {(post.person.user_id, post.kind.slug, has_key and post.thread) for post in posts}
         if len(groups) != 1:
             self.violate("carried", f"{reference} has posts of {len(groups)} groups: {listed}")
-        for one in listed:
-            if self.carried.setdefault((one, channel), notification_id) != notification_id:
-                self.violate("carried", f"{one} is in {reference} and in another carrier")
-            if (one, channel) in self.sent_alone:
-                self.violate("carried", f"{one} is in {reference}, and was sent by itself")
+        for member in listed:
+            if self.carried.setdefault((member, channel), notification_id) != notification_id:
+                self.violate("carried", f"{member} is in {reference} and in another carrier")
+            if (member, channel) in self.sent_alone:
+                self.violate("carried", f"{member} is in {reference}, and was sent by itself")
         is_whole = len(listed) == int(count[1])
-        expiries = [one.expires_at for one in posts]
-        known = [one for one in expiries if one is not None]
+        expiries = [post.expires_at for post in posts]
+        known = [expiry for expiry in expiries if expiry is not None]
         carrier = replace(
             newest,
             external_id=f"the carrier of {newest.external_id}",
-            send_at=min(one.send_at for one in posts),
+            send_at=min(post.send_at for post in posts),
             expires_at=max(known) if is_whole and len(known) == len(expiries) else None,
-            ignores_limits=all(one.ignores_limits for one in posts),
+            ignores_limits=all(post.ignores_limits for post in posts),
         )
         self.carriers[notification_id] = Carrier(carrier, listed, int(count[1]), now)
         return carrier
@@ -181,7 +181,7 @@ class Ledger:
         self, post: Post, notification_id: str, channel: Channel, now: datetime, what: str
     ) -> None:
         steps = post.kind.fields.get("plan", {}).get("steps", ())
-        number = next((n for n, one in enumerate(steps) if channel.value in one["channels"]), 0)
+        number = next((n for n, step in enumerate(steps) if channel.value in step["channels"]), 0)
         if number == 0:
             return
         self.counts["later steps"] += 1
@@ -195,7 +195,7 @@ class Ledger:
         """Check that every channel of the steps before has ended without reaching anybody."""
         document = self.notifications.find_one({"_id": ObjectId(notification_id)})
         plan = post.kind.fields["plan"]
-        before = {name for one in plan["steps"][:number] for name in one["channels"]}
+        before = {name for step in plan["steps"][:number] for name in step["channels"]}
         if plan["until"] == "delivered":
             before.discard(Channel.IN_APP.value)
         deliveries = document["delivery"] if document else ()

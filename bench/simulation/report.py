@@ -14,19 +14,19 @@ COLUMNS = (
 def table(outcomes: Sequence[Outcome]) -> str:
     """Return one line for each run, in Markdown, and below it the violations."""
     lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---:|' * len(COLUMNS)}"]
-    lines += [f"| {' | '.join(_cells(one))} |" for one in outcomes]
-    for one in outcomes:
-        seed = one.settings.seed
-        for invariant, count in one.violations.items():
+    lines += [f"| {' | '.join(_cells(outcome))} |" for outcome in outcomes]
+    for outcome in outcomes:
+        seed = outcome.settings.seed
+        for invariant, count in outcome.violations.items():
             lines.append(f"seed {seed}: {count} times not: {INVARIANTS[invariant]}")
-        lines += [f"seed {seed}: {example}" for example in one.examples]
+        lines += [f"seed {seed}: {example}" for example in outcome.examples]
     return "\n".join(lines)
 
 
-def _cells(one: Outcome) -> list[str]:
-    counts = one.counts
+def _cells(outcome: Outcome) -> list[str]:
+    counts = outcome.counts
     numbers = (
-        one.settings.seed,
+        outcome.settings.seed,
         counts["notifications"],
         counts["accepted"],
         counts["later steps"],
@@ -36,10 +36,10 @@ def _cells(one: Outcome) -> list[str]:
         counts["code over_limit"],
         counts["merged"],
         counts["digests sent"],
-        one.kills,
-        sum(one.faults.values()) - one.kills,
+        outcome.kills,
+        sum(outcome.faults.values()) - outcome.kills,
         counts["second copies"],
-        sum(one.violations.values()),
-        round(one.seconds),
+        sum(outcome.violations.values()),
+        round(outcome.seconds),
     )
     return [f"{number:,}" for number in numbers]

@@ -272,7 +272,7 @@ KINDS = (
         },
     ),
 )
-KIND_BY_SLUG = {one.slug: one for one in KINDS}
+KIND_BY_SLUG = {kind.slug: kind for kind in KINDS}
 LIMITS = (
     LimitRule(
         name="sim_weekly",
@@ -359,7 +359,7 @@ class World:
         # Limits hold back what is for busy people, and their digests have many members.
         shares = (1 if number % BUSY_EVERY else BUSY_FACTOR for number in range(people))
         self._shares = list(accumulate(shares))
-        self._kind_shares = list(accumulate(one.weight for one in KINDS))
+        self._kind_shares = list(accumulate(kind.weight for kind in KINDS))
         self._number = 0
         self._events_per_second = people * events_per_week / 7 / 86_400
 
@@ -387,7 +387,9 @@ class World:
             while campaign_at <= at:
                 count = math.ceil(len(self.people) * CAMPAIGN_SHARE)
                 chosen = rng.sample(self.people, min(count, MAX_POSTS_AT_ONCE))
-                yield [self._post(one, KIND_BY_SLUG["sim_promo"], campaign_at) for one in chosen]
+                yield [
+                    self._post(person, KIND_BY_SLUG["sim_promo"], campaign_at) for person in chosen
+                ]
                 campaign_at += timedelta(days=1, minutes=rng.randint(-120, 120))
             (person,) = rng.choices(self.people, cum_weights=self._shares)
             # Two or three of one instant, so that they race for the same limit

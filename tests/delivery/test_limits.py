@@ -65,9 +65,9 @@ def define(name: str = "daily", **fields: Any) -> None:
 
 
 def mail(**fields: Any) -> ObjectId:
-    one = factories.new(**{"user_id": "ada", **fields})
-    acceptance.accept([one], now=NOON)
-    return one.id
+    notification = factories.new(**{"user_id": "ada", **fields})
+    acceptance.accept([notification], now=NOON)
+    return notification.id
 
 
 def mails(count: int, **fields: Any) -> list[ObjectId]:
@@ -78,17 +78,17 @@ def deliver(*ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL) -> Ba
     return pipeline.dispatch(SendingRuntime(), ids, channel=channel, clock=lambda: at)
 
 
-def state(one: ObjectId) -> dict[str, Any]:
-    return factories.delivery(factories.read(one))
+def state(notification_id: ObjectId) -> dict[str, Any]:
+    return factories.delivery(factories.read(notification_id))
 
 
 def statuses(*ids: ObjectId) -> list[str]:
-    return [state(one)["status"] for one in ids]
+    return [state(notification_id)["status"] for notification_id in ids]
 
 
 def uses(limit: str = "daily", person: str = "user:ada") -> list[datetime]:
     counter = collection("limit_uses").find_one({"_id": f"{limit}/{person}"}) or {}
-    return [one["at"] for one in counter.get("uses", ())]
+    return [use["at"] for use in counter.get("uses", ())]
 
 
 def test_message_beyond_the_limit_waits_until_a_slot_is_free(fcm: ScriptedProvider) -> None:
@@ -104,7 +104,7 @@ def test_message_beyond_the_limit_waits_until_a_slot_is_free(fcm: ScriptedProvid
         "2 of 2 in 1 day (limit daily).",
     )
     assert held["attempt_count"] == 0
-    assert [one.at for one in report.wakeups] == [NOON + DAY]
+    assert [wakeup.at for wakeup in report.wakeups] == [NOON + DAY]
     deliver(third, at=NOON + DAY)
     assert statuses(third) == ["sent"]
     assert len(fcm.seen) == 3
@@ -115,7 +115,7 @@ def test_message_beyond_the_limit_waits_until_a_slot_is_free(fcm: ScriptedProvid
 def test_waiting_messages_keep_their_order() -> None:
     ids = mails(6)
     deliver(*ids)
-    waits = [state(one)["next_attempt_at"] for one in ids[2:]]
+    waits = [state(notification_id)["next_attempt_at"] for notification_id in ids[2:]]
     assert waits == [NOON + DAY, NOON + DAY, NOON + 2 * DAY, NOON + 2 * DAY]
     late = mail()
     # A newcomer doesn't take the slot of one that waits and isn't claimed yet.
@@ -147,9 +147,9 @@ def test_limit_that_drops_suppresses() -> None:
 def test_message_that_expires_before_its_slot_ends_as_expired() -> None:
     sent = mails(2)
     deliver(*sent)
-    one = mail(expires_at=NOON + HOUR)
-    deliver(one)
-    assert statuses(one) == ["expired"]
+    notification_id = mail(expires_at=NOON + HOUR)
+    deliver(notification_id)
+    assert statuses(notification_id) == ["expired"]
     after = mail()
     deliver(after)
     # It left the line: the next one has the first slot.
@@ -162,7 +162,7 @@ def test_least_gap_spreads_a_burst() -> None:
     ids = mails(3)
     deliver(*ids)
     assert statuses(*ids) == ["sent", "pending", "pending"]
-    waits = [state(one)["next_attempt_at"] for one in ids[1:]]
+    waits = [state(notification_id)["next_attempt_at"] for notification_id in ids[1:]]
     assert waits == [NOON + timedelta(minutes=10), NOON + timedelta(minutes=20)]
     deliver(ids[1], ids[2], at=waits[0])
     assert statuses(*ids) == ["sent", "sent", "pending"]
@@ -176,15 +176,17 @@ def test_exempt_message_is_not_counted(fields: dict[str, Any]) -> None:
     ids = mails(3, **fields)
     deliver(*ids)
     assert uses() == []
-    assert all(state(one).get("failure_code") != "over_limit" for one in ids)
+    assert all(
+        state(notification_id).get("failure_code") != "over_limit" for notification_id in ids
+    )
 
 
 @pytest.mark.usefixtures("fcm")
 def test_message_that_ignores_limits_is_sent_and_counted() -> None:
     deliver(*mails(2))
-    one = mail(ignores_limits=True)
-    deliver(one, at=NOON + SECOND)
-    assert statuses(one) == ["sent"]
+    notification_id = mail(ignores_limits=True)
+    deliver(notification_id, at=NOON + SECOND)
+    assert statuses(notification_id) == ["sent"]
     assert len(uses()) == 3
 
 
@@ -198,20 +200,29 @@ def test_every_limit_must_allow_a_message_and_refused_ones_count_nowhere() -> No
     assert (len(uses("daily")), len(uses("weekly"))) == (1, 1)
 
 
-def due(one: ObjectId) -> datetime:
-    return state(one)["next_attempt_at"]
+def due(notification_id: ObjectId) -> datetime:
+    return state(notification_id)["next_attempt_at"]
 
 
 def run(ids: list[ObjectId], *, steps: int = 200) -> dict[ObjectId, datetime]:
     """Dispatch each delivery when it is due. Return when each was sent."""
     for _ in range(steps):
-        waiting = [one for one in ids if state(one)["status"] == "pending"]
+        waiting = [
+            notification_id
+            for notification_id in ids
+            if state(notification_id)["status"] == "pending"
+        ]
         if not waiting:
             break
         at = min(map(due, waiting))
-        deliver(*reversed([one for one in waiting if due(one) <= at]), at=at)
+        deliver(
+            *reversed(
+                [notification_id for notification_id in waiting if due(notification_id) <= at]
+            ),
+            at=at,
+        )
     assert set(statuses(*ids)) == {"sent"}
-    return {one: state(one)["sent_at"] for one in ids}
+    return {notification_id: state(notification_id)["sent_at"] for notification_id in ids}
 
 
 @pytest.mark.usefixtures("fcm")
@@ -225,8 +236,8 @@ def test_two_limits_keep_the_order_and_use_each_free_slot(names: tuple[str, str]
     minute = timedelta(minutes=1)
     plans = [NOON + minute, NOON + 7 * DAY, NOON + 7 * DAY + minute]
     assert statuses(*ids) == ["sent", "pending", "pending", "pending"]
-    assert [due(one) for one in ids[1:]] == plans
-    assert [state(one)["failure_reason"] for one in ids[1:]] == [
+    assert [due(notification_id) for notification_id in ids[1:]] == plans
+    assert [state(notification_id)["failure_reason"] for notification_id in ids[1:]] == [
         f"1 of 1 in 1 minute (limit {names[0]}).",
         f"1 of 2 in 7 days, 1 waits before it (limit {names[1]}).",
         f"1 of 2 in 7 days, 2 wait before it (limit {names[1]}).",
@@ -337,7 +348,11 @@ def test_those_behind_a_cancelled_message_move_up() -> None:
     define(max=1)
     ids = mails(4)
     deliver(*ids)
-    assert [due(one) for one in ids[1:]] == [NOON + DAY, NOON + 2 * DAY, NOON + 3 * DAY]
+    assert [due(notification_id) for notification_id in ids[1:]] == [
+        NOON + DAY,
+        NOON + 2 * DAY,
+        NOON + 3 * DAY,
+    ]
     actions.cancel(notification_id=ids[1], channels=[EMAIL], reason="Wrong.", now=NOON + HOUR)
     late = mail()
     deliver(late, at=NOON + HOUR)
@@ -376,20 +391,20 @@ def test_certain_failure_gives_the_use_back(fcm: ScriptedProvider, behaviour: An
 
 def test_unknown_outcome_keeps_the_use(fcm: ScriptedProvider) -> None:
     fcm.always(timeout)
-    one = mail()
-    deliver(one)
-    assert statuses(one) == ["unknown"]
+    notification_id = mail()
+    deliver(notification_id)
+    assert statuses(notification_id) == ["unknown"]
     assert uses() == [NOON]
 
 
 def test_retry_counts_once(fcm: ScriptedProvider) -> None:
     fcm.always(provider_error)
-    one = mail()
-    deliver(one)
+    notification_id = mail()
+    deliver(notification_id)
     fcm.always(taken)
-    later = state(one)["next_attempt_at"]
-    deliver(one, at=later)
-    assert statuses(one) == ["sent"]
+    later = state(notification_id)["next_attempt_at"]
+    deliver(notification_id, at=later)
+    assert statuses(notification_id) == ["sent"]
     assert uses() == [later]
 
 
@@ -398,40 +413,40 @@ def test_refused_retry_keeps_the_use_of_a_message_that_may_have_arrived(
 ) -> None:
     define(max=1)
     fcm.always(timeout)
-    one, urgent = mail(type="payment_confirmed"), mail(ignores_limits=True)
-    deliver(one)
+    first, urgent = mail(type="payment_confirmed"), mail(ignores_limits=True)
+    deliver(first)
     fcm.always(taken)
     deliver(urgent, at=NOON + HOUR)
-    deadline = state(one)["next_attempt_at"]
+    deadline = state(first)["next_attempt_at"]
     sweeper.resolve_unknown_outcomes(now=deadline)
-    deliver(one, at=deadline)
-    assert statuses(one, urgent) == ["pending", "sent"]
-    assert state(one)["next_attempt_at"] == NOON + HOUR + DAY
+    deliver(first, at=deadline)
+    assert statuses(first, urgent) == ["pending", "sent"]
+    assert state(first)["next_attempt_at"] == NOON + HOUR + DAY
     assert uses() == [NOON, NOON + HOUR]
 
 
 def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> None:
-    one = mail()
-    claimed = leases.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
+    notification_id = mail()
+    claimed = leases.claim(ids=[notification_id], channel=EMAIL, worker="lost", now=NOON)
     delivery_limits.apply_limits(claimed, now=NOON)
     assert uses() == [NOON]
     later = NOON + LEASE + SECOND
     sweeper.recover_expired_leases(now=later)
-    pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: later)
-    assert statuses(one) == ["sent"]
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=lambda: later)
+    assert statuses(notification_id) == ["sent"]
     assert uses() == [later]
     assert len(fcm.seen) == 1
 
 
 def test_unwritable_counter_delays_and_never_drops(fcm: ScriptedProvider) -> None:
-    one = mail()
+    notification_id = mail()
     with fail_commands("update", "limit_uses", {"errorCode": 121}, times=9):
-        deliver(one)
-    assert statuses(one) == ["pending"]
-    assert state(one)["next_attempt_at"] == NOON + timedelta(seconds=30)
+        deliver(notification_id)
+    assert statuses(notification_id) == ["pending"]
+    assert state(notification_id)["next_attempt_at"] == NOON + timedelta(seconds=30)
     assert fcm.seen == []
-    deliver(one, at=NOON + timedelta(seconds=30))
-    assert statuses(one) == ["sent"]
+    deliver(notification_id, at=NOON + timedelta(seconds=30))
+    assert statuses(notification_id) == ["sent"]
 
 
 def test_recipient_without_user_id_is_counted_by_address(fcm: ScriptedProvider) -> None:
@@ -446,7 +461,7 @@ def test_recipient_without_user_id_is_counted_by_address(fcm: ScriptedProvider) 
 def test_32_threads_never_exceed_the_limit(fcm: ScriptedProvider) -> None:
     define(max=5)
     ids = mails(32)
-    at_once(*(partial(deliver, one) for one in ids))
+    at_once(*(partial(deliver, notification_id) for notification_id in ids))
     assert len(fcm.seen) == 5
     assert sorted(statuses(*ids)) == ["pending"] * 10 + ["sent"] * 5 + ["suppressed"] * 17
 
@@ -511,14 +526,14 @@ def test_contested_counter_holds_only_its_own_messages(
 
 
 def test_line_is_bounded_in_an_outage() -> None:
-    one = limit_uses.delivery_key(ObjectId(), "email")
+    key = limit_uses.delivery_key(ObjectId(), "email")
     entries = [{"d": f"{n}.email", "until": NOON, "due": NOON} for n in range(500)]
-    use = {"d": one, "at": NOON}
+    use = {"d": key, "at": NOON}
     collection("limit_uses").insert_one(
         {"_id": "daily/user:ada", "uses": [use], "waiting": entries}
     )
-    given = LimitUse("daily/user:ada", one, NOON)
+    given = LimitUse("daily/user:ada", key, NOON)
     limit_uses.give_back([(given, NOON, NOON + timedelta(hours=1))])
     counter = collection("limit_uses").find_one({"_id": "daily/user:ada"}) or {}
     assert len(counter["waiting"]) == limit_uses.MAX_PLACES
-    assert counter["waiting"][-1]["d"] == one
+    assert counter["waiting"][-1]["d"] == key

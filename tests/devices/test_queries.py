@@ -98,11 +98,11 @@ def ids_of(user: int, *, active: bool = True) -> list[str]:
 
 
 def test_target_has_every_field_for_sending() -> None:
-    one = device_id("adas-0")
-    found = queries.find_push_targets(device_ids=[one])
+    adas = device_id("adas-0")
+    found = queries.find_push_targets(device_ids=[adas])
     assert found.by_device == {
-        one: PushTarget(
-            device_id=one,
+        adas: PushTarget(
+            device_id=adas,
             user_id="ada",
             token="adas-0",
             platform=Platform.IOS,
@@ -115,8 +115,11 @@ def test_target_has_every_field_for_sending() -> None:
 
 
 def test_device_without_preferences_has_defaults() -> None:
-    (one, *_) = ids_of(1)
-    assert queries.find_push_targets(device_ids=[one]).by_device[one].preferences == NO_PREFERENCES
+    (device, *_) = ids_of(1)
+    assert (
+        queries.find_push_targets(device_ids=[device]).by_device[device].preferences
+        == NO_PREFERENCES
+    )
 
 
 def test_user_has_at_most_twenty_most_recent_targets() -> None:
@@ -144,10 +147,10 @@ def test_inactive_and_unknown_devices_are_no_targets() -> None:
 
 
 def test_named_device_adds_no_target_for_its_user() -> None:
-    (one, *_) = ids_of(7)
-    found = queries.find_push_targets(user_ids=["user-8"], device_ids=[one])
+    (device, *_) = ids_of(7)
+    found = queries.find_push_targets(user_ids=["user-8"], device_ids=[device])
     assert set(found.by_user) == {"user-8"}
-    assert set(found.by_device) == {one}
+    assert set(found.by_device) == {device}
 
 
 def test_batch_is_one_read_by_users() -> None:
@@ -168,7 +171,7 @@ def test_owners_of_active_devices_are_read_from_the_index() -> None:
 
 
 def test_users_of_named_devices_are_read_by_id() -> None:
-    ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
+    ids = [device_id for user in range(BATCH) for device_id in ids_of(user)[:2]]
     found, plan = query(lambda: queries.find_users([*ids, "0" * 64]))
     assert set(found) == set(ids)
     assert_efficient(plan)
@@ -178,7 +181,7 @@ def test_users_of_named_devices_are_read_by_id() -> None:
 
 
 def test_batch_is_one_read_by_devices() -> None:
-    ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
+    ids = [device_id for user in range(BATCH) for device_id in ids_of(user)[:2]]
     found, plan = query(lambda: queries.find_push_targets(device_ids=ids))
     assert set(found.by_device) == set(ids)
     assert_efficient(plan)
@@ -186,7 +189,7 @@ def test_batch_is_one_read_by_devices() -> None:
 
 def test_batch_is_one_read_by_users_and_devices() -> None:
     users = [f"user-{n}" for n in range(BATCH // 2)]
-    ids = [one for user in range(BATCH // 2, BATCH) for one in ids_of(user)]
+    ids = [device_id for user in range(BATCH // 2, BATCH) for device_id in ids_of(user)]
     found, plan = query(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
     assert set(found.by_user) == set(users)
     assert set(found.by_device) == set(ids)

@@ -44,7 +44,7 @@ def test_mail_is_accepted_sent_and_delivered(app: App, received: Received) -> No
     assert [part["type"] for part in mail["content"]] == ["text/plain", "text/html"]
     assert "Your payment of 49.90" in mail["content"][0]["value"]
     assert mail["personalizations"][0]["to"] == [{"email": "ada@example.com", "name": "Ada"}]
-    until(lambda: [one["status"] for one in attempts(app, answer)] == ["delivered"])
+    until(lambda: [attempt["status"] for attempt in attempts(app, answer)] == ["delivered"])
     assert attempts(app, answer)[0]["platform_response"] == {"status": 202}
 
 
@@ -74,7 +74,7 @@ def test_failing_provider_gets_max_retries_and_a_resend(
     # 0.1, 0.2 and 0.4 seconds, give or take a fifth, and what the worker takes.
     assert all(wait >= least for wait, least in zip(waits, (0.08, 0.16, 0.32), strict=True))
     failed = app.get("/notifications", delivery_status="failed").json()["results"]
-    assert [one["id"] for one in failed] == [notification["id"]]
+    assert [attempt["id"] for attempt in failed] == [notification["id"]]
 
     script("ada@example.com", None)
     again = app.post(f"/notifications/{notification['id']}/resend")
@@ -89,7 +89,7 @@ def test_temporary_failure_is_retried(app: App, received: Received) -> None:
     (delivery,) = notification["delivery"]
     assert (delivery["attempt_count"], delivery["failure_code"]) == (3, None)
     ended = ["failed", "failed", "delivered"]
-    until(lambda: [one["status"] for one in attempts(app, answer)] == ended)
+    until(lambda: [attempt["status"] for attempt in attempts(app, answer)] == ended)
     assert len(notification["error_history"]) == 2
 
 
@@ -109,14 +109,14 @@ def test_missing_answer_is_unknown_until_the_receipt(
     app: App, provider: Sandbox, received: Received, post: Callable[[Webhook], None]
 ) -> None:
     answer = app.notify(recipient={"email": "timeout-lost@example.com"})
-    until(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
+    until(lambda: [attempt["status"] for attempt in attempts(app, answer)] == ["unknown"])
     when(app, answer, "processing")
     reference = f"{answer.json()['id']}.email.1"
     post(Webhook.of("delivered", channel="email", reference=reference, provider=provider))
     notification = when(app, answer, "delivered")
     assert notification["delivery"][0]["attempt_count"] == 1
     assert len(received("timeout-lost@example.com")) == 1
-    until(lambda: [one["status"] for one in attempts(app, answer)] == ["delivered"])
+    until(lambda: [attempt["status"] for attempt in attempts(app, answer)] == ["delivered"])
 
 
 @pytest.mark.usefixtures("quick_retries", "quick_silence")
@@ -182,7 +182,7 @@ def test_cancelled_mail_is_not_sent(app: App, received: Received) -> None:
     answer = app.notify(**when_due)
     marker = app.notify(**when_due, recipient={"email": "marker@example.com"})
     app.post(f"/notifications/{answer.json()['id']}/cancel")
-    ids = [ObjectId(one.json()["id"]) for one in (answer, marker)]
+    ids = [ObjectId(response.json()["id"]) for response in (answer, marker)]
     report = pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: at)
     assert (report.claimed, report.counts) == (1, {"sent": 1})
     assert received("ada@example.com") == []

@@ -27,7 +27,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 def dispatch(*documents: Any) -> Any:
     """Dispatch mails a second after their acceptance. Return the report."""
-    ids, at = [one["_id"] for one in documents], factories.NOON + timedelta(seconds=1)
+    ids, at = [document["_id"] for document in documents], factories.NOON + timedelta(seconds=1)
     return pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: at)
 
 

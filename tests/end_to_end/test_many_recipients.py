@@ -38,7 +38,7 @@ def campaign(*addresses: str) -> list[Any]:
         for address in addresses
     ]
     acceptance.accept(news, now=NOON)
-    return [one.id for one in news]
+    return [notification.id for notification in news]
 
 
 def requests(provider: Sandbox) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ def notify(app: App, story: Story) -> ObjectId:
 
 
 def attempts(notification_id: ObjectId) -> list[str]:
-    return [one["status"] for one in factories.attempts(notification_id)]
+    return [attempt["status"] for attempt in factories.attempts(notification_id)]
 
 
 @pytest.mark.parametrize("early", [0, 1 / 2, 1], ids=["all late", "some early", "all early"])
@@ -150,6 +150,6 @@ def test_repeated_receipts_in_any_order_end_the_same(
         "early_receipts": 0,
         "suppressions": story.suppressions,
     }
-    strikes = [len(one["events"]) for one in collection("soft_bounces").find()]
+    strikes = [len(bounce["events"]) for bounce in collection("soft_bounces").find()]
     assert strikes == [1] * story.soft_bounces
     assert len(received(story.address)) == 1

@@ -87,7 +87,7 @@ def test_push_and_whatsapp_go_to_the_sandbox(client_in_test_mode: App, received:
         data={},
     )
     notification = when(client_in_test_mode, answer, "failed")
-    codes = {one["channel"]: one["failure_code"] for one in notification["delivery"]}
+    codes = {delivery["channel"]: delivery["failure_code"] for delivery in notification["delivery"]}
     assert codes == {"push": "invalid_recipient", "whatsapp": "invalid_recipient"}
     assert len(received("unregistered-1")) == 1
     known = collection("devices").find_one({"_id": device})
@@ -106,9 +106,11 @@ def test_mixed_batch_is_split_by_mode(received: Received, settings: Any) -> None
             for is_test in (True, False, True)
         ]
         pipeline.dispatch(
-            SendingRuntime(), [one["_id"] for one in documents], channel=Channel.EMAIL
+            SendingRuntime(), [document["_id"] for document in documents], channel=Channel.EMAIL
         )
-    providers = [factories.delivery(factories.read(one["_id"]))["provider"] for one in documents]
+    providers = [
+        factories.delivery(factories.read(document["_id"]))["provider"] for document in documents
+    ]
     assert providers == ["sandbox-sendgrid", "sendgrid", "sandbox-sendgrid"]
     assert len(handler.requests) == 1
     assert len(received("ada@example.com")) == 2
@@ -119,8 +121,8 @@ def test_unavailable_sandbox_opens_no_live_circuit(settings: Any) -> None:
     settings.SANDBOX_URL = UNREACHABLE
     now = utc_now()
     ids = [factories.accepted(created_at=now, is_test=True)["_id"] for _ in range(25)]
-    for one in ids:
-        pipeline.dispatch(SendingRuntime(), [one], channel=Channel.EMAIL)
+    for notification_id in ids:
+        pipeline.dispatch(SendingRuntime(), [notification_id], channel=Channel.EMAIL)
     (test,), (real,) = (providers_for(Channel.EMAIL, test=is_test) for is_test in (True, False))
     permissions = circuit_breaker.request_permissions([test.account, real.account], now=utc_now())
     assert isinstance(permissions[test.account], circuit_breaker.Blocked)
@@ -178,7 +180,7 @@ def send_everything(app: App) -> None:
     answer = app.post("/broadcasts", broadcast, headers={"Idempotency-Key": KEYS[1]})
     runner.run_page(ObjectId(answer.json()["id"]))
     sent = collection("notifications").find({"client_id": app.id}, {"_id": 1})
-    ids = [one["_id"] for one in sent]
+    ids = [document["_id"] for document in sent]
     assert len(ids) >= 4 * len(PEOPLE)
     for channel in Channel:
         pipeline.dispatch(SendingRuntime(), ids, channel=channel)
@@ -191,7 +193,7 @@ def await_receipts(provider: Sandbox) -> None:
     def is_quiet() -> bool:
         url = f"{provider.url}/_sandbox/messages"
         messages = http.request("GET", url, fields={"limit": "1000"}).json()["results"]
-        states = {event["state"] for one in messages for event in one["events"]}
+        states = {event["state"] for message in messages for event in message["events"]}
         return bool(states) and states <= {"sent", "failed"}
 
     until(is_quiet)

@@ -88,7 +88,9 @@ def test_text_in_the_service_window_is_sent_and_read(
     when(app, notify(app, READS), "failed")
     write(READS)
     answer = notify(app, READS)
-    notification = until(lambda: (one := when(app, answer, "sent", "delivered"))["is_read"] and one)
+    notification = until(
+        lambda: (shown := when(app, answer, "sent", "delivered"))["is_read"] and shown
+    )
     (delivery,) = notification["delivery"]
     assert (notification["status"], delivery["status"]) == ("delivered", "read")
     assert (delivery["provider"], delivery["attempt_count"]) == ("whatsapp", 1)

@@ -96,8 +96,8 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
     die: Die, taker: Sandbox
 ) -> None:
     ids = {boundary: accepted(boundary.value) for boundary in SENDING}
-    for boundary, one in ids.items():
-        assert die("deliver", boundary, ids=[str(one)]) == signal.SIGKILL, boundary
+    for boundary, notification_id in ids.items():
+        assert die("deliver", boundary, ids=[str(notification_id)]) == signal.SIGKILL, boundary
     later = utc_now() + LEASE + SECOND
     for boundary, _ in cases_of(Trigger.SWEEP):
         assert die("sweep", boundary, now=later.isoformat()) == signal.SIGKILL, boundary
@@ -109,10 +109,10 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
     )
 
     taken = copies(taker)
-    for boundary, one in ids.items():
-        assert factories.delivery(factories.read(one))["status"] not in OPEN, boundary
-        assert taken[str(one)] == (2 if boundary in UNKNOWN_SENDS else 1), boundary
-        record = [a["status"] for a in factories.attempts(one)]
+    for boundary, notification_id in ids.items():
+        assert factories.delivery(factories.read(notification_id))["status"] not in OPEN, boundary
+        assert taken[str(notification_id)] == (2 if boundary in UNKNOWN_SENDS else 1), boundary
+        record = [a["status"] for a in factories.attempts(notification_id)]
         if boundary in UNKNOWN_SENDS:
             assert record == ["unknown", "sent"]
         if boundary in SETTLED:
@@ -123,12 +123,12 @@ def test_crashed_broadcast_reaches_everyone_once(die: Die) -> None:
     names = broadcasts.recipients(5)
     now = utc_now()
     ones = {boundary: broadcasts.begun(at=now) for boundary, _ in cases_of(Trigger.BROADCAST)}
-    for boundary, one in ones.items():
-        assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
-    for boundary, one in ones.items():
-        broadcasts.run_to_completion(one, at=now + LEASE)
-        assert broadcasts.notified_users(one) == names, boundary
-        assert broadcasts.read(one)["accepted"] == len(names), boundary
+    for boundary, broadcast_id in ones.items():
+        assert die("broadcast", boundary, id=str(broadcast_id)) == signal.SIGKILL, boundary
+    for boundary, broadcast_id in ones.items():
+        broadcasts.run_to_completion(broadcast_id, at=now + LEASE)
+        assert broadcasts.notified_users(broadcast_id) == names, boundary
+        assert broadcasts.read(broadcast_id)["accepted"] == len(names), boundary
 
 
 def test_callback_that_kills_each_worker_fails_and_the_others_arrive(die: Die) -> None:
@@ -147,8 +147,8 @@ def test_callback_that_kills_each_worker_fails_and_the_others_arrive(die: Die) -
             killed += die("call_back", Boundary.SETTLED, **job) == signal.SIGKILL
             at += LEASE + SECOND
         assert receiver.ids().count("evt_lethal") == killed == 3
-    stored = {one["_id"]: one for one in collection("callback_messages").find()}
-    assert {name: one["status"] for name, one in stored.items()} == {
+    stored = {message["_id"]: message for message in collection("callback_messages").find()}
+    assert {name: document["status"] for name, document in stored.items()} == {
         "evt_before": "delivered",
         "evt_lethal": "failed",
         "evt_after": "delivered",

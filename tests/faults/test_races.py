@@ -43,35 +43,39 @@ def deliver(ids: Sequence[ObjectId]) -> None:
     pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL)
 
 
-def status(one: ObjectId) -> str:
-    found: str = factories.delivery(factories.read(one))["status"]
+def status(notification_id: ObjectId) -> str:
+    found: str = factories.delivery(factories.read(notification_id))["status"]
     return found
 
 
 def test_repeated_concurrent_wakeups_send_once(taker: Sandbox) -> None:
     ids = due(COUNT)
-    batches = [*([one] for one in ids), *(list(pair) for pair in pairwise(ids)), ids]
+    batches = [
+        *([notification_id] for notification_id in ids),
+        *(list(pair) for pair in pairwise(ids)),
+        ids,
+    ]
     with ThreadPoolExecutor(AT_ONCE) as workers:
         list(workers.map(deliver, batches * TIMES))
     assert copies(taker) == dict.fromkeys(map(str, ids), 1)
-    assert {status(one) for one in ids} == {S.SENT}
+    assert {status(notification_id) for notification_id in ids} == {S.SENT}
 
 
 def test_concurrent_retries_during_a_sweep_send_once(taker: Sandbox) -> None:
     ids = due(COUNT)
-    for one in ids:
-        claimed = factories.start(factories.claim(one, at=utc_now()), at=utc_now())
+    for notification_id in ids:
+        claimed = factories.start(factories.claim(notification_id, at=utc_now()), at=utc_now())
         failed = factories.settlement(claimed, S.FAILED, at=utc_now())
         leases.settle([failed], now=utc_now())
     reopened: list[ObjectId] = []
 
     def retry_all() -> None:
-        for one in ids:
+        for notification_id in ids:
             try:
-                actions.retry(notification_id=one, channels=None, now=utc_now())
+                actions.retry(notification_id=notification_id, channels=None, now=utc_now())
             except InvalidStateError:
                 continue
-            reopened.append(one)
+            reopened.append(notification_id)
 
     def deliver_again_and_again() -> None:
         for _ in range(TIMES):
@@ -83,24 +87,33 @@ def test_concurrent_retries_during_a_sweep_send_once(taker: Sandbox) -> None:
     deliver(ids)
     assert Counter(reopened) == dict.fromkeys(ids, 1)
     assert copies(taker) == dict.fromkeys(map(str, ids), 1)
-    assert {status(one) for one in ids} == {S.SENT}
+    assert {status(notification_id) for notification_id in ids} == {S.SENT}
 
 
 def test_concurrent_cancel_and_send_never_do_both(taker: Sandbox) -> None:
     ids = due(COUNT)
 
     def cancel_all() -> None:
-        for one in ids:
+        for notification_id in ids:
             try:
                 actions.cancel(
-                    notification_id=one, channels=None, reason="Not needed.", now=utc_now()
+                    notification_id=notification_id,
+                    channels=None,
+                    reason="Not needed.",
+                    now=utc_now(),
                 )
             except InvalidStateError:
                 continue
 
-    at_once(cancel_all, *(lambda one=one: deliver([one]) for one in reversed(ids)))
+    at_once(
+        cancel_all,
+        *(
+            lambda notification_id=notification_id: deliver([notification_id])
+            for notification_id in reversed(ids)
+        ),
+    )
     taken = copies(taker)
-    ends = {one: status(one) for one in ids}
+    ends = {notification_id: status(notification_id) for notification_id in ids}
     assert set(ends.values()) <= {S.SENT, S.CANCELLED}
-    for one, end in ends.items():
-        assert taken[str(one)] == (1 if end == S.SENT else 0)
+    for notification_id, end in ends.items():
+        assert taken[str(notification_id)] == (1 if end == S.SENT else 0)

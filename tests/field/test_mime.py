@@ -230,8 +230,8 @@ def test_both_providers_say_that_the_mail_is_automatic() -> None:
     """RFC 3834, 5: vacation programs don't answer such mail."""
     assert parsed(built())["Auto-Submitted"] == "auto-generated"
     body = sendgrid.account().body(outbound())
-    (one,) = body["personalizations"]
-    assert one["headers"]["Auto-Submitted"] == "auto-generated"
+    (personalization,) = body["personalizations"]
+    assert personalization["headers"]["Auto-Submitted"] == "auto-generated"
 
 
 @each_case(

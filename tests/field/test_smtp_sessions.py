@@ -133,7 +133,9 @@ def test_refused_certificate_is_told(
 def test_port_of_starttls_is_told() -> None:
     """https://github.com/dawidd6/action-send-mail/issues/215"""
     with (
-        socket_server.serving(lambda one: one.sendall(b"220 mail.example.com\r\n")) as running,
+        socket_server.serving(
+            lambda connection: connection.sendall(b"220 mail.example.com\r\n")
+        ) as running,
         pytest.raises(TransientError, match=r"port may be one of STARTTLS") as error,
     ):
         run(provider(running.port, use_ssl=True).send(outbound(), timeout=LIMIT))

@@ -33,20 +33,22 @@ def template(**fields: Any) -> WhatsAppTemplate:
     return WhatsAppTemplate(**(default | fields))
 
 
-def chosen(one: WhatsAppTemplate, **data: Any) -> WhatsAppTemplateMessage | None:
-    found = rendering.choose_whatsapp_template([one], locale="en", data=data)
-    problem = rendering.find_template_problem([one], locale="en", data=data)
+def chosen(approved: WhatsAppTemplate, **data: Any) -> WhatsAppTemplateMessage | None:
+    found = rendering.choose_whatsapp_template([approved], locale="en", data=data)
+    problem = rendering.find_template_problem([approved], locale="en", data=data)
     assert (found is None) is (problem is not None)
     return found
 
 
-def problem_of(one: WhatsAppTemplate, **data: Any) -> str | None:
-    return rendering.find_template_problem([one], locale="en", data=data)
+def problem_of(approved: WhatsAppTemplate, **data: Any) -> str | None:
+    return rendering.find_template_problem([approved], locale="en", data=data)
 
 
-def body_length(one: WhatsAppTemplate, found: WhatsAppTemplateMessage) -> int:
+def body_length(approved: WhatsAppTemplate, found: WhatsAppTemplateMessage) -> int:
     """Return the length of the body as Meta fills it."""
-    return len(PLACEHOLDER.sub(lambda place: found.parameters[int(place[1]) - 1], one.body or ""))
+    return len(
+        PLACEHOLDER.sub(lambda place: found.parameters[int(place[1]) - 1], approved.body or "")
+    )
 
 
 @each_case(

@@ -198,7 +198,7 @@ def at_the_same_time(*requests: Awaitable[Response]) -> list[Response | BaseExce
 
 
 def statuses(outcomes: list[Response | BaseException]) -> list[int]:
-    return [one.status for one in outcomes if isinstance(one, Response)]
+    return [outcome.status for outcome in outcomes if isinstance(outcome, Response)]
 
 
 def test_requests_of_one_thread_run_concurrently() -> None:
@@ -237,7 +237,7 @@ def test_each_request_gets_its_answer() -> None:
     with socket_server.serving(echo) as server:
         bodies = [str(number).encode() for number in range(20)]
         outcomes = at_the_same_time(*[asking(server.url, body=body) for body in bodies])
-    assert [one.body for one in outcomes if isinstance(one, Response)] == bodies
+    assert [outcome.body for outcome in outcomes if isinstance(outcome, Response)] == bodies
 
 
 def test_connections_are_reused_by_the_next_round(server: socket_server.SocketServer) -> None:

@@ -136,13 +136,13 @@ def assert_nothing_left(
         socket_server.serving(handler) as http,
         socket_server.serving(server) as mails,
     ):
-        for one in (sendgrid(http.url, **fields), smtp(mails.port, **fields)):
+        for provider in (sendgrid(http.url, **fields), smtp(mails.port, **fields)):
             with pytest.raises(ProviderError) as error:
-                run(one.send(mail, timeout=LIMIT))
+                run(provider.send(mail, timeout=LIMIT))
             errors.append(error.value)
         errors += run(sendgrid(http.url, **fields).send_many([mail, mail], timeout=LIMIT))
         assert (http.connections, mails.connections) == (0, 0)
-    assert len({(type(one), one.code, one.reason) for one in errors}) == 1
+    assert len({(type(error), error.code, error.reason) for error in errors}) == 1
     return errors[0]
 
 
@@ -180,7 +180,7 @@ def test_files_may_have_ten_megabytes_together(serve: Serve) -> None:
             attached("/1", "/2").message.attachments, hosts=HOSTS, timeout=2 * LIMIT
         ) as files,
     ):
-        assert sum(len(one.content) for one in files) == content.MAX_ATTACHMENT_BYTES
+        assert sum(len(file.content) for file in files) == content.MAX_ATTACHMENT_BYTES
 
 
 @pytest.mark.parametrize("hosts", [frozenset(), frozenset({"example.com", "x.files.example.com"})])
@@ -258,7 +258,7 @@ def test_stalled_downloads_of_many_mails_end_in_time(serve: Serve) -> None:
 
     with serve(stall), ending(after=SHORT * 2 / 3 - 0.05):
         outcomes = run(send_all())
-    assert {type(one) for one in outcomes} == {DownloadError}
+    assert {type(outcome) for outcome in outcomes} == {DownloadError}
 
 
 def test_mail_without_a_slot_is_retried(serve: Serve) -> None:
@@ -276,7 +276,7 @@ def test_mail_without_a_slot_is_retried(serve: Serve) -> None:
         serve(Files(socket_server.response(200, CSV))),
         fetch_attachments(files, hosts=HOSTS, timeout=LIMIT) as here,
     ):
-        assert [one.content for one in here] == [CSV]
+        assert [file.content for file in here] == [CSV]
 
 
 def test_failed_download_releases_its_slot(serve: Serve) -> None:
@@ -324,4 +324,4 @@ def test_invitation_names_its_method(
     with serve(Files(socket_server.response(200, CALENDAR % head))):
         message = attached(filename="invite.ics", content_type=content_type).message
         with fetch_attachments(message.attachments, hosts=HOSTS, timeout=LIMIT) as files:
-            assert [one.content_type for one in files] == [expected]
+            assert [file.content_type for file in files] == [expected]

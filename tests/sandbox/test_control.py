@@ -25,7 +25,7 @@ def test_requests_list_is_newest_first_with_bodies(box: Box) -> None:
     for body in bodies:
         box.send(body)
     listed = box.control("GET", "/requests")
-    assert [one["body"] for one in listed["results"]] == bodies[::-1]
+    assert [result["body"] for result in listed["results"]] == bodies[::-1]
     assert (listed["next"], listed["previous"]) == (None, None)
 
 
@@ -48,7 +48,7 @@ def test_requests_list_is_filtered(box: Box, query: str, ids: list[int]) -> None
     box.send(mail("bob@example.com", reference="b"))
     box.send(mail("invalid@example.com", reference="c"))
     box.send(mail("ada@example.com", reference="a"))
-    assert [one["id"] for one in box.requests(query)] == ids
+    assert [request["id"] for request in box.requests(query)] == ids
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_requests_list_is_filtered_by_provider_and_channel(
     box.send(mail())
     FCMClient(box=box).send()
     WhatsAppClient(box=box).send()
-    assert [one["id"] for one in box.requests(query)] == ids
+    assert [request["id"] for request in box.requests(query)] == ids
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_messages_list_has_only_accepted_mails_with_their_events(
     assert message["subject"] == "Your order has shipped"
     assert (message["text"], message["html"]) == ("Hello Ada", "<p>Hello Ada</p>")
     assert (message["reference"], message["outcome"]) == ("ref-1", "delivered")
-    assert [(one["kind"], one["state"]) for one in message["events"]] == [
+    assert [(event["kind"], event["state"]) for event in message["events"]] == [
         ("processed", "sent"),
         ("delivered", "sent"),
     ]
@@ -157,8 +157,8 @@ def test_connections_are_counted_in_total_and_by_provider(box: Box) -> None:
     WhatsAppClient(box=box).send()
     counters = box.control("GET", "/counters")
     assert (counters["connections"], counters["requests"]) == (1, 2)
-    one = {"requests": 1, "connections": 1, "accepted": 1}
-    assert counters["providers"] == {"sendgrid": one, "whatsapp": one}
+    each = {"requests": 1, "connections": 1, "accepted": 1}
+    assert counters["providers"] == {"sendgrid": each, "whatsapp": each}
 
 
 def test_script_ends_after_its_number_of_messages(box: Box) -> None:
@@ -256,7 +256,7 @@ def test_reset_deletes_everything_except_the_log(box: Box, receiver: Receiver) -
     box.send(mail(reference="new"))
     receiver.wait_for("new", "processed", "delivered")
     assert "delivered" not in receiver.kinds("forgotten")
-    assert [one["id"] for one in box.requests()] == [2]
+    assert [request["id"] for request in box.requests()] == [2]
 
 
 def test_request_of_another_site_is_refused(box: Box) -> None:

@@ -172,7 +172,9 @@ def test_hostile_mail_is_escaped(box: Box, receiver: Receiver) -> None:
     box.send(mail(HOSTILE, subject=HOSTILE))
     box.send(b"<script>alert(1)</script>")
     paths = ["/", "/?q=%22%3E%3Cscript%3Ealert(1)", "/?show=%3Cscript%3E", "/messages/1"]
-    paths += [f"/messages/{one}?view={view}" for one in (1, 2, 3) for view in ("text", "request")]
+    paths += [
+        f"/messages/{number}?view={view}" for number in (1, 2, 3) for view in ("text", "request")
+    ]
     for path in paths:
         html = page(box, path)
         assert "<script>alert" not in html
@@ -401,8 +403,8 @@ def test_hostile_pushes_and_chats_are_escaped(box: Box) -> None:
     chats.post(text(text={"body": HOSTILE}, reference=HOSTILE))
     chats.post(text(HOSTILE))
     chats.post(message("image", {"id": "1", "caption": "<b>x</b>"}))
-    paths = ["/", *(f"/messages/{one}" for one in range(2, 8))]
-    for path in (*paths, *(f"{one}?view=request" for one in paths[1:])):
+    paths = ["/", *(f"/messages/{number}" for number in range(2, 8))]
+    for path in (*paths, *(f"{path}?view=request" for path in paths[1:])):
         html = page(box, path)
         assert "<script>alert" not in html
         assert "<img src=x" not in html
@@ -440,8 +442,8 @@ def campaign(address: str) -> SendRequest:
 
 
 def mail_page(box: Box, query: str = "", part: str = "") -> str:
-    (one,) = box.requests()
-    answer = box.get(f"/messages/{one['id']}{part}{query}")
+    (request,) = box.requests()
+    answer = box.get(f"/messages/{request['id']}{part}{query}")
     assert answer.status == 200
     return answer.data.decode()
 
@@ -459,14 +461,14 @@ def personal(**fields: Any) -> list[dict[str, Any]]:
 def test_mail_to_many_shows_each_recipient_their_own_link(
     shared_box: Box, number: int, address: str
 ) -> None:
-    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
+    run(shared_box.account().send_many([campaign(person) for person in PEOPLE], timeout=LIMIT))
     query = f"?to={number}"
     for shown in (
         mail_page(shared_box, query, "/html"),
         mail_page(shared_box, f"{query}&view=text"),
     ):
         assert link(address) in shown
-        assert not [one for one in PEOPLE if one != address and link(one) in shown]
+        assert not [person for person in PEOPLE if person != address and link(person) in shown]
         assert re.findall(r"-[0-9a-f]{16}-", shown.partition("<aside")[0]) == []
     assert f"&lt;{link(address)}&gt;" in mail_page(shared_box, query)
     frame = f"/html?to={number}" if number else "/html"
@@ -476,7 +478,7 @@ def test_mail_to_many_shows_each_recipient_their_own_link(
 
 
 def test_mail_to_many_links_to_the_view_of_each_recipient(shared_box: Box) -> None:
-    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
+    run(shared_box.account().send_many([campaign(person) for person in PEOPLE], timeout=LIMIT))
     html = mail_page(shared_box, "?to=1&view=text")
     for number, address in enumerate(PEOPLE):
         current = ' aria-current="true"' if number == 1 else ""
@@ -486,7 +488,7 @@ def test_mail_to_many_links_to_the_view_of_each_recipient(shared_box: Box) -> No
 
 @pytest.mark.parametrize("query", ["?to=3", "?to=-1", "?to=x", "?to=", ""])
 def test_unknown_recipient_shows_the_view_of_the_first(shared_box: Box, query: str) -> None:
-    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
+    run(shared_box.account().send_many([campaign(person) for person in PEOPLE], timeout=LIMIT))
     assert link(PEOPLE[0]) in mail_page(shared_box, query, "/html")
 
 
@@ -552,7 +554,7 @@ def test_substitutions_apply_once_and_longest_first(shared_box: Box) -> None:
 
 
 def test_messages_list_shows_the_view_of_the_filtered_recipient(shared_box: Box) -> None:
-    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
+    run(shared_box.account().send_many([campaign(person) for person in PEOPLE], timeout=LIMIT))
     for address in PEOPLE:
         (found,) = shared_box.control("GET", f"/messages?recipient={address.upper()}")["results"]
         assert link(address) in found["text"]

@@ -70,7 +70,7 @@ def test_written_file_is_complete_and_accepted_by_production(
     problem, out = run(path, given)
     assert problem is None
     assert path.stat().st_mode & 0o777 == 0o600
-    assert [one.name for one in path.parent.iterdir()] == [".env"]
+    assert [file.name for file in path.parent.iterdir()] == [".env"]
     assert "INBOX_ORIGINS: no page can show the inbox" in out
     values = wizard.read_file(path)
     assert all(values[name] == value for name, value in given.items() if name != "FCM_CREDENTIALS")
@@ -112,7 +112,9 @@ def test_secret_on_the_command_line_is_refused(tmp_path: Path) -> None:
     assert "SG.x" not in str(problem)
 
 
-@pytest.mark.parametrize("name", [name for name, one in wizard.ALL.items() if one.is_secret])
+@pytest.mark.parametrize(
+    "name", [name for name, variable in wizard.ALL.items() if variable.is_secret]
+)
 def test_every_secret_is_refused_on_the_command_line(tmp_path: Path, name: str) -> None:
     problem, _ = run(tmp_path / ".env", dict(GENERAL), "--set", f"{name}=s3cret")
     assert "--secrets-file" in str(problem)

@@ -92,8 +92,8 @@ def _send_due(installation: Installation, share: int) -> None:
         timeout=FINAL_SECONDS,
         what="what is due wasn't sent",
     )
-    for one in workers:
-        one.kill()
+    for worker in workers:
+        worker.kill()
 
 
 def _lose_database(installation: Installation) -> None:
@@ -133,13 +133,13 @@ def _findings(installation: Installation, share: int, began: datetime, *bounds: 
     """Return the findings, with what was requested before and after the restore."""
     evidence = installation.collect_evidence()
     late = {
-        one.notification_id
-        for one in installation.client.answers
-        if one.key.startswith("later-") and one.notification_id is not None
+        answer.notification_id
+        for answer in installation.client.answers
+        if answer.key.startswith("later-") and answer.notification_id is not None
     }
     requests = provider_requests(installation.folder / "sandbox")
-    after = [one.notification_id for one in requests if one.at >= began]
-    ends = [status for one in evidence.stored for status in one.deliveries.values()]
+    after = [request.notification_id for request in requests if request.at >= began]
+    ends = [status for document in evidence.stored for status in document.deliveries.values()]
     return make_findings(
         evidence,
         at_least("sent between the backup and the loss", len(requests) - len(after), share),

@@ -79,7 +79,7 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
             body=lambda n: mail_body(n, to=RECIPIENTS[n % len(RECIPIENTS)], priority="critical"),
         ).finish()
         evidence = installation.finish(timeout=FINAL_SECONDS_OF_TROUBLE)
-        swept = sum(one.count_logged(SWEEP_TEXT) for one in installation.programs)
+        swept = sum(program.count_logged(SWEEP_TEXT) for program in installation.programs)
         return make_findings(evidence, at_least("sweeps", swept, sweepers * 5))
 
 
@@ -89,7 +89,9 @@ def _scheduled(installation: Installation, name: str, *, count: int) -> dict[str
     times = [first + timedelta(seconds=number) for number in range(count)]
     bodies = (mail_body(n, scheduled_at=at.isoformat()) for n, at in enumerate(times))
     answers = installation.client.send_each(bodies, name=name)
-    return {one.notification_id or one.key: at for one, at in zip(answers, times, strict=True)}
+    return {
+        answer.notification_id or answer.key: at for answer, at in zip(answers, times, strict=True)
+    }
 
 
 def _readiness(installation: Installation) -> str:

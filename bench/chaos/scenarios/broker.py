@@ -93,7 +93,11 @@ def _freeze(installation: Installation, worker: Program) -> float:
 
 def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | None:
     """Return the longest wait, after ``until``, of notifications accepted in the time before."""
-    waiting = {one: until for one, at in acceptances(evidence).items() if since <= at <= until}
+    waiting = {
+        notification_id: until
+        for notification_id, at in acceptances(evidence).items()
+        if since <= at <= until
+    }
     return max(waits(evidence, waiting), default=None)
 
 

@@ -78,8 +78,8 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
         fast.wait_ended(timeout=END_SECONDS)
         evidence = installation.collect_evidence()
         late = waits(evidence, later)
-        requested = {one.notification_id for one in evidence.requests}
-        early = sum(one.at < corrected_at for one in evidence.requests)
+        requested = {request.notification_id for request in evidence.requests}
+        early = sum(request.at < corrected_at for request in evidence.requests)
         ended = fast.count_logged('"reason": "clock_wrong"')
         return make_findings(
             evidence,

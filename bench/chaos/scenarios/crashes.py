@@ -107,17 +107,17 @@ class CrashRun:
 
     def crash(self, boundary: Boundary, *programs: Program, **environment: str) -> None:
         """Start programs that are killed at a boundary, and wait for their ends."""
-        for one in programs:
-            one.start(CRASH_AT=boundary, **environment)
+        for program in programs:
+            program.start(CRASH_AT=boundary, **environment)
         self.wait_crashed(*programs)
 
     def wait_crashed(self, *programs: Program) -> None:
         """Wait until programs were killed at their boundary; raises ScenarioError."""
-        for one in programs:
-            one.wait_ended(timeout=CRASH_SECONDS)
-            if one.process is None or one.process.returncode != -signal.SIGKILL:
-                raise ScenarioError(f"{one.name} ended by itself: {one.log}")
-            self.installation.record_end(one)
+        for program in programs:
+            program.wait_ended(timeout=CRASH_SECONDS)
+            if program.process is None or program.process.returncode != -signal.SIGKILL:
+                raise ScenarioError(f"{program.name} ended by itself: {program.log}")
+            self.installation.record_end(program)
             self.reached += 1
 
     def start_crashing_web(self, boundary: Boundary, *, at_once: bool = False) -> None:
@@ -188,7 +188,7 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
         evidence = installation.finish(timeout=600)
         digests = sum(len(cases_of(way)) for way in ways if way in DIGEST_TRIGGERS)
         carriers = installation.database["notifications"].find({"digest_id": {"$exists": True}})
-        counts = {str(one["_id"]): one["data"]["digest"]["count"] for one in carriers}
+        counts = {str(carrier["_id"]): carrier["data"]["digest"]["count"] for carrier in carriers}
         run.expected.copies.update(dict.fromkeys(counts, 1))
         expected = sum(
             1 if way is Trigger.BULK else len(case.channels)
@@ -211,14 +211,14 @@ def _send(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
     }
     # The scheduled inbox item is due by then.
     time.sleep(2.5)
-    run.send_wakeups({channel: [one] for channel, one in ids.items()})
+    run.send_wakeups({channel: [notification_id] for channel, notification_id in ids.items()})
     run.crash(boundary, *(run.worker(boundary, channel) for channel in case.channels))
 
 
 def _expired(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    one = run.post(run.body(EMAIL, ttl=1), copies=0)
+    notification_id = run.post(run.body(EMAIL, ttl=1), copies=0)
     time.sleep(1.5)
-    run.send_wakeups({EMAIL: [one]})
+    run.send_wakeups({EMAIL: [notification_id]})
     run.crash(boundary, run.worker(boundary, EMAIL))
 
 
@@ -250,7 +250,10 @@ def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     run.send_wakeups({EMAIL: ids})
     worker = run.worker(boundary, EMAIL)
     worker.start(CRASH_AT=boundary, WORKER_THREADS="1", PROVIDER_MAX_IN_FLIGHT="1")
-    being_sent = {"_id": {"$in": [ObjectId(one) for one in ids]}, "status": "processing"}
+    being_sent = {
+        "_id": {"$in": [ObjectId(notification_id) for notification_id in ids]},
+        "status": "processing",
+    }
     wait_until(
         lambda: run.installation.database["notifications"].count_documents(being_sent),
         timeout=60,
@@ -262,8 +265,8 @@ def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
 
 def _freeze(run: CrashRun) -> Program:
     ((boundary, _),) = cases_of(Trigger.FROZEN)
-    one = run.post(run.body(EMAIL, priority="high"), copies=1)
-    run.send_wakeups({EMAIL: [one]}, priority="high")
+    notification_id = run.post(run.body(EMAIL, priority="high"), copies=1)
+    run.send_wakeups({EMAIL: [notification_id]}, priority="high")
     worker = run.worker(boundary, EMAIL, priority="high")
     worker.start(CRASH_AT=boundary, FREEZE_AT=Boundary.STARTED)
     wait_until(lambda: worker.is_stopped, timeout=60, what="the worker did not freeze")
@@ -344,7 +347,7 @@ def _digest_close(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> Non
     from domain.queues import DIGESTS
     from notifications.queueing import wakeups
 
-    ids = [ObjectId(one) for one in _post_members(run)]
+    ids = [ObjectId(member) for member in _post_members(run)]
     database = run.installation.database
     joining = run.installation.worker(f"{boundary}-join", queues=f"{EMAIL}.{NORMAL}")
     run.installation.start(joining)
@@ -373,16 +376,18 @@ def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _reopen(run: CrashRun) -> None:
-    one = run.post(run.body(EMAIL, to="invalid"), copies=0)
+    notification_id = run.post(run.body(EMAIL, to="invalid"), copies=0)
     notifications = run.installation.database["notifications"]
     for boundary, _ in cases_of(Trigger.RETRY):
         wait_until(
-            lambda: notifications.count_documents({"_id": ObjectId(one), "status": "failed"}),
+            lambda: notifications.count_documents(
+                {"_id": ObjectId(notification_id), "status": "failed"}
+            ),
             timeout=120,
             what="the provider did not refuse it",
         )
         run.start_crashing_web(boundary)
-        run.installation.client.call("POST", f"/notifications/{one}/retry", {})
+        run.installation.client.call("POST", f"/notifications/{notification_id}/retry", {})
         run.wait_web_crashed()
         run.restart_web()
 

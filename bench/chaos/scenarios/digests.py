@@ -48,7 +48,7 @@ def digests_under_kills(
 def _members(installation: Installation) -> dict[str, Any]:
     """Return the carrier of each merged notification."""
     found = installation.database["notifications"].find({"delivery.status": "merged"})
-    return {str(one["_id"]): one["delivery"][0]["carried_by"] for one in found}
+    return {str(document["_id"]): document["delivery"][0]["carried_by"] for document in found}
 
 
 def _misplaced(installation: Installation, members: dict[str, Any]) -> int:
@@ -59,7 +59,7 @@ def _misplaced(installation: Installation, members: dict[str, Any]) -> int:
         for item in carrier["data"]["digest"]["items"]:
             listed[item["id"], carrier["_id"]] += 1
             times[item["id"]] += 1
-    lost = sum(listed[one] != 1 or times[one[0]] != 1 for one in members.items())
+    lost = sum(listed[member] != 1 or times[member[0]] != 1 for member in members.items())
     return lost + len(times.keys() - members.keys())
 
 

@@ -67,8 +67,8 @@ def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> 
 
 def _record_ends(installation: Installation, workers: Sequence[Program]) -> None:
     """Count the workers' current sends as in progress, because their outcomes may be lost."""
-    for one in workers:
-        installation.record_end(one)
+    for worker in workers:
+        installation.record_end(worker)
 
 
 def _body(number: int) -> Body:

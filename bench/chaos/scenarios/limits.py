@@ -48,7 +48,7 @@ def limits_under_kills(
         load.finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         times = _times(evidence, recipient_of)
-        held = sum("suppressed" in one.deliveries.values() for one in evidence.stored)
+        held = sum("suppressed" in document.deliveries.values() for document in evidence.stored)
         return make_findings(
             evidence,
             at_most("most messages to one recipient within 50 s", _most(times), MAXIMUM),
@@ -67,8 +67,10 @@ def _body(number: int, recipients: int) -> dict[str, Any]:
 def _times(evidence: Evidence, recipient_of: Mapping[str, int]) -> dict[int, list[datetime]]:
     """Return when each recipient was first sent each message."""
     first: dict[str, datetime] = {}
-    for one in evidence.requests:
-        first[one.notification_id] = min(one.at, first.get(one.notification_id, one.at))
+    for request in evidence.requests:
+        first[request.notification_id] = min(
+            request.at, first.get(request.notification_id, request.at)
+        )
     times: dict[int, list[datetime]] = defaultdict(list)
     for notification_id, at in first.items():
         if notification_id in recipient_of:

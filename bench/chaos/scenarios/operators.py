@@ -31,15 +31,25 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
         failed = _failed(installation, expected, count=reopened)
         client = installation.client
         twice = _run_in_pairs(
-            lambda one: client.call("POST", f"/notifications/{one}/retry", {})[0] == 200, failed
+            lambda notification_id: (
+                client.call("POST", f"/notifications/{notification_id}/retry", {})[0] == 200
+            ),
+            failed,
         )
         withdrawn = _cancel_while_claimed(installation, count=cancelled)
         evidence = installation.finish(timeout=FINAL_SECONDS)
-        accepted = {one.notification_id for one in evidence.requests if one.accepted}
-        ended = {one.notification_id: one.deliveries.get("email") for one in evidence.stored}
-        cancelled_ids = {one for one in withdrawn if ended[one] == "cancelled"}
-        for one in withdrawn:
-            expected.copies[one] = 0 if one in cancelled_ids else 1
+        accepted = {request.notification_id for request in evidence.requests if request.accepted}
+        ended = {
+            document.notification_id: document.deliveries.get("email")
+            for document in evidence.stored
+        }
+        cancelled_ids = {
+            notification_id
+            for notification_id in withdrawn
+            if ended[notification_id] == "cancelled"
+        }
+        for notification_id in withdrawn:
+            expected.copies[notification_id] = 0 if notification_id in cancelled_ids else 1
         return make_findings(
             evidence,
             at_most("retried twice at once", twice, 0),
@@ -68,14 +78,14 @@ def _run_in_pairs(action: Callable[[str], bool], ids: Sequence[str]) -> int:
     """Run an action twice at the same time for each ID; count the IDs for which both succeeded."""
     barrier = threading.Barrier(2)
 
-    def at_once(one: str) -> bool:
+    def at_once(notification_id: str) -> bool:
         barrier.wait()
-        return action(one)
+        return action(notification_id)
 
     both = 0
     with ThreadPoolExecutor(2) as pair:
-        for one in ids:
-            both += sum(pair.map(at_once, (one, one))) == 2
+        for notification_id in ids:
+            both += sum(pair.map(at_once, (notification_id, notification_id))) == 2
     return both
 
 
@@ -83,9 +93,9 @@ def _cancel_while_claimed(installation: Installation, *, count: int) -> list[str
     rng = random.Random()
     ids = []
 
-    def cancel(one: str, pause: float) -> None:
+    def cancel(notification_id: str, pause: float) -> None:
         time.sleep(pause)
-        installation.client.call("POST", f"/notifications/{one}/cancel", {})
+        installation.client.call("POST", f"/notifications/{notification_id}/cancel", {})
 
     with ThreadPoolExecutor(8) as threads:
         for number in range(count):

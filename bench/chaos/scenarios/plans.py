@@ -96,13 +96,19 @@ def _body(after: int) -> Callable[[int], dict[str, Any]]:
 
 def _after_read(evidence: Evidence, read_at: dict[str, datetime]) -> tuple[int, int]:
     """Count the steps that were sent after a read, and those that were not sent at all."""
-    sent = {one.notification_id: one.at for one in evidence.requests if one.channel == "whatsapp"}
+    sent = {
+        request.notification_id: request.at
+        for request in evidence.requests
+        if request.channel == "whatsapp"
+    }
     late = sum(key in sent and sent[key] > at + IN_FLIGHT for key, at in read_at.items())
     return late, sum(key not in sent for key in read_at)
 
 
 def _unread(evidence: Evidence, read_at: dict[str, datetime]) -> int:
     """Count the notifications that nobody read and whose later step no provider got."""
-    sent = {one.notification_id for one in evidence.requests if one.channel == "whatsapp"}
-    stored = {one.notification_id for one in evidence.stored}
+    sent = {
+        request.notification_id for request in evidence.requests if request.channel == "whatsapp"
+    }
+    stored = {document.notification_id for document in evidence.stored}
     return len(stored - read_at.keys() - sent)

@@ -58,11 +58,13 @@ def mixed_errors(*, count: int) -> Findings:
         rate_limited = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
         endless = _post(installation, rate_limited, name="rate-limited", expires_at=ends_at)
         evidence = installation.finish(timeout=2_400)
-        requested = Counter(one.notification_id for one in evidence.requests)
-        accepted = {one.notification_id for one in evidence.requests if one.accepted}
+        requested = Counter(request.notification_id for request in evidence.requests)
+        accepted = {request.notification_id for request in evidence.requests if request.accepted}
         acceptable = set(_sent_to(sent, (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES)))
         most = max(map(requested.__getitem__, sent), default=None)
-        retried = sum(requested[one] != 1 for one in _sent_to(sent, REFUSED_OUTCOMES))
+        retried = sum(
+            requested[notification_id] != 1 for notification_id in _sent_to(sent, REFUSED_OUTCOMES)
+        )
         shortest = _shortest_retry(evidence, _sent_to(endless, ("ratelimit-long",)))
         return make_findings(
             evidence,
@@ -107,7 +109,9 @@ def spoiled_answers(*, count: int) -> Findings:
         installation.wait_final(timeout=2_400)
         grown = resident_megabytes(worker.pid) - memory
         attempts = installation.database["delivery_attempts"]
-        longest = max(one["duration_ms"] for one in attempts.find({"duration_ms": {"$gte": 0}}))
+        longest = max(
+            attempt["duration_ms"] for attempt in attempts.find({"duration_ms": {"$gte": 0}})
+        )
         evidence = installation.collect_evidence()
         return make_findings(
             evidence,
@@ -125,15 +129,20 @@ def _post(
         for number, outcome in enumerate(outcomes)
     )
     answers = installation.client.send_each(bodies, name=name)
-    return {one.accepted_id(): outcome for one, outcome in zip(answers, outcomes, strict=True)}
+    return {
+        answer.accepted_id(): outcome for answer, outcome in zip(answers, outcomes, strict=True)
+    }
 
 
 def _sent_to(sent: dict[str, str], outcomes: Sequence[str]) -> list[str]:
-    return [one for one, outcome in sent.items() if outcome in outcomes]
+    return [notification_id for notification_id, outcome in sent.items() if outcome in outcomes]
 
 
 def _shortest_retry(evidence: Evidence, ids: Sequence[str]) -> float | None:
-    times = [sorted(r.at for r in evidence.requests if r.notification_id == one) for one in ids]
+    times = [
+        sorted(r.at for r in evidence.requests if r.notification_id == notification_id)
+        for notification_id in ids
+    ]
     waits = [(some[1] - some[0]).total_seconds() for some in times if len(some) > 1]
     return min(waits, default=None)
 
@@ -165,11 +174,14 @@ def silent_provider(*, count: int) -> Findings:
                 answer = installation.client.send(body, key=f"{name}-{number}")
                 groups[name].add(expected.add(answer, copies=2 if name == "repeated" else 1))
         evidence = installation.finish(timeout=1_200)
-        ends = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
+        ends = {
+            document.notification_id: set(document.deliveries.values())
+            for document in evidence.stored
+        }
         return make_findings(
             evidence,
             *(
-                at_least(text, sum(ends[one] == {end} for one in groups[name]), count)
+                at_least(text, sum(ends[group] == {end} for group in groups[name]), count)
                 for name, text, end in (
                     ("reported", "settled by a later receipt", "delivered"),
                     ("repeated", "sent again by policy, then given up", "failed"),
@@ -203,9 +215,10 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         start_load(name="beside").finish()
         time.sleep(seconds)
         mails = installation.database["notifications"].find({"delivery.channel": "email"})
-        deliveries = [one for mail in mails for one in mail["delivery"]]
+        deliveries = [delivery for mail in mails for delivery in mail["delivery"]]
         used_attempts = sum(
-            one["attempt_count"] - one.get("uncounted_attempts", 0) for one in deliveries
+            delivery["attempt_count"] - delivery.get("uncounted_attempts", 0)
+            for delivery in deliveries
         )
         failed = {"channel": "email", "status": "failed"}
         refused = installation.database["delivery_attempts"].count_documents(failed)

@@ -112,7 +112,7 @@ def restarted_proxy(*, streams: int, rate: float, restarts: int, between: float)
             fault = Fault(name=f"restart {number + 1}", since=since, until=datetime.now(UTC))
             faults.append(fault)
         load.stop()
-        posted = {one.notification_id for one in running.client.answers if one.is_accepted}
+        posted = {answer.notification_id for answer in running.client.answers if answer.is_accepted}
         missed = readers.wait_received(len(posted))
         return finish(
             running,

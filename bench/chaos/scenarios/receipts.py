@@ -56,9 +56,18 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
         rng.shuffle(repeated)
         statuses = _post(installation, repeated)
         evidence = installation.collect_evidence()
-        stored = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
-        wrong = sum(stored[one] != {end} for one, (end, _) in histories.items() if one)
-        ends = [found for one, found in stored.items() if one not in histories]
+        stored = {
+            document.notification_id: set(document.deliveries.values())
+            for document in evidence.stored
+        }
+        wrong = sum(
+            stored[notification_id] != {end}
+            for notification_id, (end, _) in histories.items()
+            if notification_id
+        )
+        ends = [
+            found for notification_id, found in stored.items() if notification_id not in histories
+        ]
         early_wrong = sum(found != {"delivered"} for found in ends)
         return make_findings(
             evidence,

@@ -31,10 +31,10 @@ def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Fin
         load = installation.start_load(count=count, rate=rate, body=_body, burst=burst)
         ends: list[float | None] = []
         for _ in range(rounds):
-            for one in (*workers, beat, web):
+            for program in (*workers, beat, web):
                 time.sleep(2)
-                ends.append(one.terminate())
-                installation.start(one)
+                ends.append(program.terminate())
+                installation.start(program)
         load.finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         slowest = max(GRACE * 2 if end is None else end for end in ends)
@@ -109,10 +109,10 @@ def _send_at_once(installation: Installation, times: int) -> set[str]:
         ids.add(answer.notification_id or f"{answer.status}")
 
     threads = [threading.Thread(target=send) for _ in range(times)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return ids
 
 

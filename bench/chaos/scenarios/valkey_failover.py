@@ -17,7 +17,7 @@ news = partial(mail_body, priority="low")
 
 def valkey_of(running: Cluster, host: Host) -> Program:
     """Return the program of the Valkey on a host."""
-    [name] = [one for one in host.runs if one.startswith("valkey-")]
+    [name] = [run for run in host.runs if run.startswith("valkey-")]
     return running.all_programs[name]
 
 

@@ -48,7 +48,7 @@ def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
                 name=f"from-{first}",
             )
             loads.append(load)
-            while not (ready := [one for one in programs if one.is_ready]):
+            while not (ready := [program for program in programs if program.is_ready]):
                 time.sleep(0.05)
             victim = rng.choice(ready)
             time.sleep(rng.uniform(0, MAX_LIFE_SECONDS))
@@ -93,10 +93,10 @@ def frozen_workers(*, count: int, seconds: float) -> Findings:
         installation.clear_broker()
         installation.start(installation.worker(), installation.beat())
         time.sleep(seconds)
-        for one in frozen:
-            one.resume()
+        for worker in frozen:
+            worker.resume()
         installation.wait_final(timeout=1_500)
-        alive = sum(one.is_alive for one in frozen)
+        alive = sum(worker.is_alive for worker in frozen)
         evidence = installation.collect_evidence()
         return make_findings(
             evidence,

@@ -40,19 +40,21 @@ def test_snoozed_item_is_hidden_and_not_counted(app: App, ada: InboxUser) -> Non
 
 
 def test_item_comes_back_by_itself_as_new_and_unread(app: App, ada: InboxUser) -> None:
-    one, other = delivered(app, created_at=at(0)), delivered(app, created_at=at(1))
-    for document in (one, other):
+    returned, other = delivered(app, created_at=at(0)), delivered(app, created_at=at(1))
+    for document in (returned, other):
         ada.post(f"/{document['_id']}/read")
     ada.get()
-    snooze(ada, one)
+    snooze(ada, returned)
     sweeper.sweep(now=utc_now())
-    assert ada.ids(snoozed="true") == [str(one["_id"])], "its time has not come"
+    assert ada.ids(snoozed="true") == [str(returned["_id"])], "its time has not come"
     back = utc_now() + 2 * HOUR
     sweeper.sweep(now=back)
-    assert ada.ids() == [str(one["_id"]), str(other["_id"])], "the newest first"
+    assert ada.ids() == [str(returned["_id"]), str(other["_id"])], "the newest first"
     first = ada.get().json()["results"][0]
     assert (first["is_read"], first["snoozed_until"]) == (False, None)
-    assert datetime.fromisoformat(first["delivered_at"]) == factories.read(one["_id"])["inbox_at"]
+    assert (
+        datetime.fromisoformat(first["delivered_at"]) == factories.read(returned["_id"])["inbox_at"]
+    )
     assert ada.ids(snoozed="true") == []
 
 

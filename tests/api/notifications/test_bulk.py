@@ -18,10 +18,10 @@ def test_each_item_creates_a_notification(app: App) -> None:
     assert answer.status_code == 200
     body = answer.json()
     assert (body["accepted"], body["rejected"]) == (3, 0)
-    assert [one["index"] for one in body["results"]] == [0, 1, 2]
-    assert all(one.keys() == {"index", "id"} for one in body["results"])
+    assert [result["index"] for result in body["results"]] == [0, 1, 2]
+    assert all(result.keys() == {"index", "id"} for result in body["results"])
     found = {str(d["_id"]): d["external_id"] for d in stored()}
-    assert [found[one["id"]] for one in body["results"]] == ["o-0", "o-1", "o-2"]
+    assert [found[result["id"]] for result in body["results"]] == ["o-0", "o-1", "o-2"]
 
 
 def test_bulk_item_is_stored_like_a_single_request(app: App) -> None:
@@ -41,7 +41,7 @@ def test_bulk_item_is_stored_like_a_single_request(app: App) -> None:
 def test_thousand_items_are_accepted_in_one_call(app: App, broker: Any) -> None:
     answer = post_bulk(app, *(item(n, user_id=f"user-{n}") for n in range(1_000)))
     assert (answer.json()["accepted"], answer.json()["rejected"]) == (1_000, 0)
-    assert len({one["id"] for one in answer.json()["results"]}) == 1_000
+    assert len({result["id"] for result in answer.json()["results"]}) == 1_000
     assert collection("notifications").count_documents({"status": "queued"}) == 1_000
     assert broker.llen("email.high") > 0, "workers are woken"
 
@@ -64,7 +64,7 @@ def test_invalid_items_do_not_stop_the_others(app: App) -> None:
     answer = post_bulk(app, item(100), *bad, item(101))
     body = answer.json()
     assert (answer.status_code, body["accepted"], body["rejected"]) == (200, 2, len(bad))
-    assert [problems(one) for one in body["results"][1:-1]] == [
+    assert [problems(result) for result in body["results"][1:-1]] == [
         {"": "wrong_type"},
         {"": "wrong_type"},
         {"": "wrong_type"},
@@ -102,7 +102,7 @@ def test_repeated_items_are_rejected(app: App) -> None:
     reordered = dict(reversed(item(1).items()))
     body = post_bulk(app, item(0), item(1), item(0), reordered, item(0)).json()
     assert (body["accepted"], body["rejected"]) == (2, 3)
-    assert [one.get("error", {}).get("code") for one in body["results"]] == [
+    assert [result.get("error", {}).get("code") for result in body["results"]] == [
         None,
         None,
         *["duplicate_item"] * 3,
@@ -114,7 +114,7 @@ def test_repeated_items_are_rejected(app: App) -> None:
 
 def test_repeated_invalid_item_is_reported_as_repeated(app: App) -> None:
     body = post_bulk(app, 5, 5).json()
-    assert [one["error"]["code"] for one in body["results"]] == [
+    assert [result["error"]["code"] for result in body["results"]] == [
         "validation_failed",
         "duplicate_item",
     ]
@@ -140,15 +140,17 @@ def test_recipient_is_notified_once_per_entity(app: App) -> None:
 
 def test_client_is_not_blocked_by_another_client(app: App, other_app: App) -> None:
     same = item(0, user_id="ada", entity_id="order-1")
-    for one in (other_app, app):
-        assert post_bulk(one, same).json()["accepted"] == 1
+    for client in (other_app, app):
+        assert post_bulk(client, same).json()["accepted"] == 1
     post_bulk(app, item(1, user_id="bob", entity_id="order-1"))
     mine, bobs = (
         post_bulk(app, item(n, user_id=user_id, entity_id="order-1")).json()["results"][0]["error"]
         for n, user_id in ((2, "ada"), (3, "bob"))
     )
     ids_ = [d["_id"] for d in stored() if d["client_id"] == app.id]
-    assert [mine["notification_id"], bobs["notification_id"]] == [str(one) for one in ids_]
+    assert [mine["notification_id"], bobs["notification_id"]] == [
+        str(stored_id) for stored_id in ids_
+    ]
 
 
 def test_recipients_are_loaded_for_all_items(app: App) -> None:
@@ -190,7 +192,7 @@ def test_items_belong_to_the_calling_client(app: App, other_app: App) -> None:
     post_bulk(other_app, item(0), key="k")
     assert {d["client_id"] for d in stored()} == {app.id, other_app.id}
     mine = app.get("/notifications").json()["results"]
-    assert [ObjectId(one["id"]) for one in mine] == [stored()[0]["_id"]]
+    assert [ObjectId(notification["id"]) for notification in mine] == [stored()[0]["_id"]]
     theirs = factories.read(stored()[1]["_id"])
     assert app.get(f"/notifications/{theirs['_id']}").status_code == 404
 
@@ -252,7 +254,7 @@ class TestOverloaded:
     def test_critical_items_are_accepted_and_others_rejected(self, app: App) -> None:
         login = item(2, type="mfa_code", data={"code": "123456", "expires_in": 5})
         answer = post_bulk(app, item(0), critical(1), login, item(3, type="nope"), key="k")
-        codes = [one.get("error", {}).get("code") for one in answer.json()["results"]]
+        codes = [result.get("error", {}).get("code") for result in answer.json()["results"]]
         assert codes == ["overloaded", None, None, "overloaded"]
         assert answer.json()["results"][0]["error"]["status"] == 503
         assert int(answer.headers["Retry-After"]) >= 1

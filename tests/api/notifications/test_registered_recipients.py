@@ -35,20 +35,25 @@ def answers(app: App) -> Iterator[tuple[str, str]]:
     later = {**GREETING, "scheduled_at": "2027-01-01T00:00:00Z"}
     created = app.post("/notifications", GREETING)
     scheduled = app.post("/notifications", later).json()["id"]
-    one = f"/notifications/{created.json()['id']}"
+    created_path = f"/notifications/{created.json()['id']}"
     yield "create", created.content.decode()
     yield "preview", app.post("/notifications/preview", GREETING).content.decode()
-    yield "get", app.get(one).content.decode()
+    yield "get", app.get(created_path).content.decode()
     yield "list", app.get("/notifications").content.decode()
     new_time = {"scheduled_at": "2027-02-01T00:00:00Z"}
-    for path, body in ((f"/notifications/{scheduled}/reschedule", new_time), (f"{one}/cancel", {})):
+    for path, body in (
+        (f"/notifications/{scheduled}/reschedule", new_time),
+        (f"{created_path}/cancel", {}),
+    ):
         answer = app.post(path, body)
         assert answer.status_code == 200, answer.content
         yield path, answer.content.decode()
     failed = {"status": "failed", "delivery.0.status": DeliveryStatus.FAILED}
     for action in ("resend", "retry"):
-        collection("notifications").update_one({"_id": ObjectId(one[15:])}, {"$set": failed})
-        answer = app.post(f"{one}/{action}")
+        collection("notifications").update_one(
+            {"_id": ObjectId(created_path[15:])}, {"$set": failed}
+        )
+        answer = app.post(f"{created_path}/{action}")
         assert answer.status_code == 202, answer.content
         yield action, answer.content.decode()
 

@@ -112,15 +112,15 @@ def send(app: App, fields: dict[str, Any]) -> dict[str, Any]:
     return dict(answer.json())
 
 
-def stored(app: App, one: dict[str, Any]) -> dict[str, Any]:
-    return dict(app.get(f"/notifications/{one['id']}").json())
+def stored(app: App, document: dict[str, Any]) -> dict[str, Any]:
+    return dict(app.get(f"/notifications/{document['id']}").json())
 
 
-def worked_off(one: dict[str, Any]) -> None:
+def worked_off(document: dict[str, Any]) -> None:
     """End a push as the worker does that finds nobody to send it to."""
-    for warning in one["warnings"]:
+    for warning in document["warnings"]:
         collection("notifications").update_one(
-            {"external_id": one["external_id"], "delivery.channel": warning["channel"]},
+            {"external_id": document["external_id"], "delivery.channel": warning["channel"]},
             {
                 "$set": {
                     "delivery.$.status": "suppressed",
@@ -140,21 +140,23 @@ def test_warning_says_that_nobody_is_reached_and_a_retry_sends_it_later(
     cause, fields, warning, end = UNREACHED[case]
     cause()
     accepted = send(app, {"external_id": "o-1", **fields})
-    assert [f"{one['channel']}: {one['code']}" for one in accepted["warnings"]] == [warning]
+    assert [f"{warning['channel']}: {warning['code']}" for warning in accepted["warnings"]] == [
+        warning
+    ]
     worked_off(accepted)
-    one = stored(app, accepted)
-    assert (one["status"], one["phase"]) == ("suppressed", "failed")
-    assert (one["is_failed"], one["is_delivered"], one["can_retry"]) == (False, False, False)
-    refused = app.post(f"/notifications/{one['id']}/retry")
+    shown = stored(app, accepted)
+    assert (shown["status"], shown["phase"]) == ("suppressed", "failed")
+    assert (shown["is_failed"], shown["is_delivered"], shown["can_retry"]) == (False, False, False)
+    refused = app.post(f"/notifications/{shown['id']}/retry")
     assert refused.status_code == 409
     end()
     assert stored(app, accepted)["can_retry"] is True
-    answer = app.post(f"/notifications/{one['id']}/retry")
+    answer = app.post(f"/notifications/{shown['id']}/retry")
     assert answer.status_code == 202, answer.content
     (delivery,) = answer.json()["delivery"]
     assert (delivery["status"], delivery["failure_code"]) == ("pending", None)
     assert answer.json()["status"] == "queued"
-    assert app.post(f"/notifications/{one['id']}/retry").status_code == 409
+    assert app.post(f"/notifications/{shown['id']}/retry").status_code == 409
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_message_without_an_address_goes_to_the_one_that_is_registered_later(
 ) -> None:
     registered(preferences={"payment_confirmed": {"channels": [channel, "in_app"]}})
     accepted = send(app, {"user_id": "ada", "recipient": {}})
-    states = {one["channel"]: one["status"] for one in accepted["delivery"]}
+    states = {delivery["channel"]: delivery["status"] for delivery in accepted["delivery"]}
     assert states == {channel: "suppressed", "in_app": "delivered"}
     registered(**{field: address})
     assert stored(app, accepted)["can_retry"] is True
@@ -213,9 +215,9 @@ def test_retry_of_all_leaves_a_channel_out_that_still_reaches_nobody(app: App) -
     accepted = send(app, fields)
     assert accepted["status"] == "suppressed"
     lifted_phone = suppressions.find_by_address(channel="whatsapp", address=PHONE)
-    assert [suppressions.lift_one(one["_id"]) for one in lifted_phone] == [True]
+    assert [suppressions.lift_one(suppression["_id"]) for suppression in lifted_phone] == [True]
     answer = app.post(f"/notifications/{accepted['id']}/retry").json()
-    assert [one["status"] for one in answer["delivery"]] == ["suppressed", "pending"]
+    assert [delivery["status"] for delivery in answer["delivery"]] == ["suppressed", "pending"]
     named = app.post(f"/notifications/{accepted['id']}/retry", {"channels": ["email"]})
     assert named.json()["code"] == "recipient_suppressed"
 
@@ -270,7 +272,9 @@ def test_only_a_push_by_name_reads_devices(app: App, fields: dict[str, Any], rea
 def test_channel_that_isnt_named_has_no_warning_while_another_one_is_sent(app: App) -> None:
     muted(muted_channels=["email"])
     accepted = send(app, {"user_id": "ada", "channels": "all"})
-    assert {one["channel"]: one["status"] for one in accepted["delivery"]}["email"] == "suppressed"
+    assert {delivery["channel"]: delivery["status"] for delivery in accepted["delivery"]}[
+        "email"
+    ] == "suppressed"
     assert accepted["warnings"] == []
 
 
@@ -291,9 +295,11 @@ def test_completed_event_says_suppressed_and_a_second_suppression_is_an_event_to
     def events() -> dict[str, str]:
         document = factories.read(ObjectId(accepted["id"]))
         found = callback_events.events_of(document)
-        return {one.type: one.id for one in found} | {
+        return {event.type: event.id for event in found} | {
             "status": next(
-                one.data["status"] for one in found if one.type == EventType.NOTIFICATION_COMPLETED
+                event.data["status"]
+                for event in found
+                if event.type == EventType.NOTIFICATION_COMPLETED
             )
         }
 
@@ -316,7 +322,7 @@ def test_filters_find_it_by_status_and_phase(app: App) -> None:
     waiting = str(factories.accepted(client_id=app.id)["_id"])
 
     def listed(**query: Any) -> set[str]:
-        return {one["id"] for one in app.get("/notifications", **query).json()["results"]}
+        return {result["id"] for result in app.get("/notifications", **query).json()["results"]}
 
     assert listed(status="suppressed") == {suppressed}
     assert listed(status="cancelled") == set()

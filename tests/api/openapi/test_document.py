@@ -147,7 +147,7 @@ def _text_of(schema: Any, schemas: Any) -> Any:
         return _text_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     options = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
     if options:
-        return next((text for one in options if (text := _text_of(one, schemas))), None)
+        return next((text for option in options if (text := _text_of(option, schemas))), None)
     return schema if "enum" in schema or schema.get("type") == "string" else None
 
 
@@ -196,13 +196,13 @@ def test_object_with_any_fields_says_so(described: Any) -> None:
 def test_document_begins_with_what_a_client_needs_first(described: Any) -> None:
     resources = [path.split("/")[3] for path in described["paths"]]
     assert list(dict.fromkeys(resources)) == list(document.RESOURCES)
-    assert [one["name"] for one in described["tags"]] == list(document.RESOURCES)
+    assert [tag["name"] for tag in described["tags"]] == list(document.RESOURCES)
 
 
 def test_samples_send_the_example_of_the_request(operations: list[Any]) -> None:
     """Each is read by its own language: the shell's words, Python's and JavaScript's syntax."""
     for operation in operations:
-        curl, python, node = [one["source"] for one in operation["x-codeSamples"]]
+        curl, python, node = [sample["source"] for sample in operation["x-codeSamples"]]
         words = shlex.split(curl)
         examples = [
             content["examples"]["request"]["value"]
@@ -211,11 +211,11 @@ def test_samples_send_the_example_of_the_request(operations: list[Any]) -> None:
         ]
         sent = [json.loads(words[at + 1]) for at, word in enumerate(words) if word == "-d"]
         assert sent == examples, operation["operationId"]
-        (call,) = [one for one in ast.walk(ast.parse(python)) if _is_request(one)]
-        given = {one.arg: one.value for one in call.keywords}
+        (call,) = [statement for statement in ast.walk(ast.parse(python)) if _is_request(statement)]
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
         assert [ast.literal_eval(given["json"])] == examples if examples else "json" not in given
         found = re.findall(r"JSON\.stringify\((.*)\),$", node, re.MULTILINE)
-        assert [json.loads(one) for one in found] == examples
+        assert [json.loads(example) for example in found] == examples
         address = words[words.index("-X") + 2].removeprefix("$URL")
         assert not re.search(r"[{}]", address), operation["operationId"]
         assert f'f"{{URL}}{address}"' in python
@@ -322,12 +322,14 @@ def test_refused_actions_have_the_texts_of_the_catalogue() -> None:
 
 
 def test_each_code_is_in_the_catalogue_once() -> None:
-    types = [one for one in vars(problems).values() if isinstance(one, problems.ProblemType)]
-    assert len({one.code for one in types}) == len(types) > 40
-    for one in types:
-        detail = one.example_error().detail
+    types = [
+        problem for problem in vars(problems).values() if isinstance(problem, problems.ProblemType)
+    ]
+    assert len({problem.code for problem in types}) == len(types) > 40
+    for problem in types:
+        detail = problem.example_error().detail
         assert "{" not in detail
-        assert detail.endswith("."), one.code
+        assert detail.endswith("."), problem.code
 
 
 def test_rate_limit_and_retry_headers_are_described(operations: list[Any]) -> None:
@@ -356,7 +358,9 @@ def test_time_fields_have_the_date_time_format(described: Any) -> None:
         ("NotificationRequest", "scheduled_at"),
     ):
         schema = schemas[structure]["properties"][field]
-        assert "date-time" in [one.get("format") for one in schema.get("anyOf", [schema])], field
+        assert "date-time" in [option.get("format") for option in schema.get("anyOf", [schema])], (
+            field
+        )
 
 
 URL = "/api/schema"

@@ -60,10 +60,10 @@ def test_erasure_removes_addresses_and_content(ada: App) -> None:
 
 
 def test_erasure_removes_the_recipient_from_closed_digests(ada: App) -> None:
-    one = opened(key="thread-1")["_id"]
-    collection("digests").update_one({"_id": one}, {"$set": {"status": "closed"}})
+    digest_id = opened(key="thread-1")["_id"]
+    collection("digests").update_one({"_id": digest_id}, {"$set": {"status": "closed"}})
     assert ada.delete(ONE).status_code == 200
-    left = collection("digests").find_one({"_id": one})
+    left = collection("digests").find_one({"_id": digest_id})
     assert left is not None
     assert not {"user_id", "key"} & left.keys()
 
@@ -90,7 +90,7 @@ def test_erasure_cancels_pending_deliveries(ada: App) -> None:
 def test_suppressions_outlive_the_erasure(ada: App) -> None:
     ada.delete(ONE)
     held = queries.find_suppressed(PAIRS, now=utc_now())
-    assert {one.reason for one in held.values()} == {"unsubscribed"}
+    assert {suppression.reason for suppression in held.values()} == {"unsubscribed"}
     assert [s["address"] for s in ada.get("/suppressions").json()["results"]] == [None, None]
     ada.put(ONE, ADA)
     news = {"type": "marketing", "content": {"body": "News"}, "data": {}}
@@ -164,7 +164,7 @@ def test_erasure_out_of_time_continues_when_repeated(
         ticks = itertools.count()
         erased.append(erasure.erase("ada", now=utc_now(), seconds=1, timer=ticks.__next__))
         assert queries.find_registered(["ada"]) == {}, "from the first call on"
-    assert [one.notifications for one in erased] == [2, 2, 1, 1, 0]
+    assert [part.notifications for part in erased] == [2, 2, 1, 1, 0]
     assert ADA["email"] not in everything()
 
 

@@ -27,7 +27,7 @@ from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 TYPE_PAGE = "/admin/notifications/notificationtype/payment_confirmed/change/"
-WITH_TEMPLATES = {one.slug for one in DEFAULT_TYPES}
+WITH_TEMPLATES = {type_.slug for type_ in DEFAULT_TYPES}
 OWN = {
     "locale": "en",
     "name": "parcel_lost",
@@ -66,7 +66,9 @@ def built_in_submissions() -> list[Any]:
 
 def test_built_in_types_have_templates_in_both_languages() -> None:
     for default in DEFAULT_TYPES:
-        languages = [(one["locale"], one["language"]) for one in default.approved_templates]
+        languages = [
+            (template["locale"], template["language"]) for template in default.approved_templates
+        ]
         assert languages == [("en", "en"), ("pt", "pt_PT")], default.slug
 
 
@@ -74,22 +76,26 @@ def test_built_in_templates_follow_the_rules_of_the_api_and_of_meta() -> None:
     """developers.facebook.com/docs/whatsapp/message-templates/guidelines: no variable at the start
     or the end, none beside another one, in order; few variables for the length of the text."""
     for default in DEFAULT_TYPES:
-        for one in default.approved_templates:
-            body = one.get("body")
+        for template in default.approved_templates:
+            body = template.get("body")
             if body is None:
                 continue
             assert len(body) <= MAX_WHATSAPP_BODY
             found = re.findall(r"{{(\d+)}}", body)
-            assert found == [str(number + 1) for number in range(len(one["parameters"]))]
+            assert found == [str(number + 1) for number in range(len(template["parameters"]))]
             assert not body.startswith("{{")
             assert not body.rstrip(" .!").endswith("}}"), body
             assert not re.search(r"}}\W{0,2}{{", body), body
             words = len(re.findall(r"\w+", re.sub(r"{{\d}}", "", body)))
             assert words >= 3 * len(found) + 1, body
             known = {*default.example_data, *OWN_TEXTS}
-            assert set(one["parameters"]) <= known
-            assert not set(one["parameters"]) & set(default.sensitive_variables)
-    categories = {one["name"]: one["category"] for one in built_in_submissions() if one is not None}
+            assert set(template["parameters"]) <= known
+            assert not set(template["parameters"]) & set(default.sensitive_variables)
+    categories = {
+        submission["name"]: submission["category"]
+        for submission in built_in_submissions()
+        if submission is not None
+    }
     assert categories.pop("marketing_message") == "MARKETING"
     assert {
         categories.pop(name) for name in ("mfa_code", "user_activation", "forgot_password")
@@ -99,10 +105,10 @@ def test_built_in_templates_follow_the_rules_of_the_api_and_of_meta() -> None:
 
 def test_sandbox_has_approved_the_built_in_templates() -> None:
     approved = json.loads(APPROVED.read_text())
-    for one in approved:
-        if one["category"] == "AUTHENTICATION":
+    for submission in approved:
+        if submission["category"] == "AUTHENTICATION":
             # Meta's own text.
-            del one["components"][0]["text"]
+            del submission["components"][0]["text"]
     assert approved == built_in_submissions()
 
 
@@ -171,9 +177,9 @@ def test_refusal_by_meta_is_shown(meta: Sandbox) -> None:
 
 def test_lost_response_of_a_submission_is_no_error(meta: Sandbox) -> None:
     add_template()
-    (one,) = whatsapp_templates.read_templates(type_slug="payment_confirmed", timeout=LIMIT)
+    (template,) = whatsapp_templates.read_templates(type_slug="payment_confirmed", timeout=LIMIT)
     for _ in range(2):
-        submitted = whatsapp_templates.submit(one, timeout=LIMIT)
+        submitted = whatsapp_templates.submit(template, timeout=LIMIT)
         assert (submitted.name, submitted.language) == ("parcel_lost", "en_US")
 
 

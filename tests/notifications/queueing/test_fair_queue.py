@@ -144,7 +144,7 @@ def test_late_pull_does_not_free_a_replaced_token(broker: redis.Redis) -> None:
 
 def test_pull_continues_in_its_own_slot(broker: redis.Redis) -> None:
     assert fair_queue.continue_pull(QUEUE, PullToken(2, "done"), now=NOON)
-    assert [one.slot for one in tokens(broker)] == [2]
+    assert [token.slot for token in tokens(broker)] == [2]
 
 
 def test_pull_is_replaced_by_the_new_owner_of_its_slot(broker: redis.Redis) -> None:
@@ -158,7 +158,7 @@ def test_pull_adds_the_next_slot_where_there_is_capacity(
     broker: redis.Redis, slot: int, slots: list[int]
 ) -> None:
     assert fair_queue.continue_pull(QUEUE, PullToken(slot, "done"), has_capacity=True, now=NOON)
-    assert [one.slot for one in tokens(broker)] == slots
+    assert [token.slot for token in tokens(broker)] == slots
 
 
 def test_pull_continues_without_a_token_while_valkey_is_down(

@@ -45,18 +45,20 @@ EVENTS = {DeviceEvent.DELIVERED: "delivered", DeviceEvent.OPENED: "read"}
 
 
 def send_receipt(
-    one: ObjectId,
+    notification_id: ObjectId,
     device_id: str,
     event: DeviceEvent = DeviceEvent.DELIVERED,
     *,
     at: datetime = NOON + SECOND,
 ) -> bool:
-    return apply(one, device_id, event, at=at).is_delivery_changed
+    return apply(notification_id, device_id, event, at=at).is_delivery_changed
 
 
-def apply(one: ObjectId, device_id: str, event: DeviceEvent, *, at: datetime) -> AppliedReceipt:
+def apply(
+    notification_id: ObjectId, device_id: str, event: DeviceEvent, *, at: datetime
+) -> AppliedReceipt:
     return device_receipts.apply_device_receipt(
-        device_id=device_id, notification_id=one, client_id=CLIENT, event=event, now=at
+        device_id=device_id, notification_id=notification_id, client_id=CLIENT, event=event, now=at
     )
 
 
@@ -65,15 +67,15 @@ def half_sent(fcm: ScriptedProvider, **fields: Any) -> tuple[ObjectId, str]:
     phone = device("phone")
     device("tablet")
     fcm.behave = by_recipient({"tablet": provider_error})
-    one = push(**fields)
-    deliver(one)
+    notification_id = push(**fields)
+    deliver(notification_id)
     fcm.always(taken)
     tokens(fcm)
-    return one, phone
+    return notification_id, phone
 
 
-def times(one: ObjectId) -> list[datetime | None]:
-    delivery = state(one)
+def times(notification_id: ObjectId) -> list[datetime | None]:
+    delivery = state(notification_id)
     return [delivery.get(name) for name in ("sent_at", "delivered_at", "read_at")]
 
 
@@ -81,106 +83,109 @@ def times(one: ObjectId) -> list[datetime | None]:
 def test_other_devices_are_still_sent_to_and_the_receipt_is_kept(
     fcm: ScriptedProvider, event: DeviceEvent, status: str
 ) -> None:
-    one, phone = half_sent(fcm)
-    before = state(one)
-    assert send_receipt(one, phone, event)
-    waiting = state(one)
+    notification_id, phone = half_sent(fcm)
+    before = state(notification_id)
+    assert send_receipt(notification_id, phone, event)
+    waiting = state(notification_id)
     assert (waiting["status"], waiting["next_attempt_at"]) == ("pending", before["next_attempt_at"])
     assert waiting["delivered_at"] == NOON + SECOND
-    assert factories.read(one)["due_at"] == before["next_attempt_at"]
-    deliver(one, at=RETRY)
+    assert factories.read(notification_id)["due_at"] == before["next_attempt_at"]
+    deliver(notification_id, at=RETRY)
     assert tokens(fcm) == ["tablet"]
     read_at = NOON + SECOND if status == "read" else None
-    assert delivery_status(one) == (status, None)
-    assert times(one) == [NOON + SECOND, NOON + SECOND, read_at]
-    assert factories.read(one)["status"] == "delivered"
-    assert "due_at" not in factories.read(one)
+    assert delivery_status(notification_id) == (status, None)
+    assert times(notification_id) == [NOON + SECOND, NOON + SECOND, read_at]
+    assert factories.read(notification_id)["status"] == "delivered"
+    assert "due_at" not in factories.read(notification_id)
 
 
 def test_repeated_receipts_in_any_order_end_the_same(fcm: ScriptedProvider) -> None:
-    one, phone = half_sent(fcm)
+    notification_id, phone = half_sent(fcm)
     assert [
-        send_receipt(one, phone, event, at=NOON + n * SECOND)
+        send_receipt(notification_id, phone, event, at=NOON + n * SECOND)
         for n, event in enumerate(
             [DeviceEvent.OPENED, DeviceEvent.DELIVERED, DeviceEvent.OPENED], start=1
         )
     ] == [True, False, False]
-    before = factories.read(one)
+    before = factories.read(notification_id)
     for event in EVENTS:
-        assert not send_receipt(one, phone, event, at=NOON + MINUTE)
-    assert factories.read(one) == before
-    deliver(one, at=RETRY)
-    assert (delivery_status(one)[0], times(one)) == ("read", [NOON + SECOND] * 3)
+        assert not send_receipt(notification_id, phone, event, at=NOON + MINUTE)
+    assert factories.read(notification_id) == before
+    deliver(notification_id, at=RETRY)
+    assert (delivery_status(notification_id)[0], times(notification_id)) == (
+        "read",
+        [NOON + SECOND] * 3,
+    )
 
 
 def test_device_with_a_receipt_is_not_sent_to_again(fcm: ScriptedProvider) -> None:
     """The receipt counts even if the provider returned an error for the device."""
     phone, tablet = device("phone"), device("tablet")
     fcm.always(provider_error)
-    one = push()
-    deliver(one)
-    send_receipt(one, phone)
+    notification_id = push()
+    deliver(notification_id)
+    send_receipt(notification_id, phone)
     fcm.always(taken)
     tokens(fcm)
-    deliver(one, at=RETRY)
+    deliver(notification_id, at=RETRY)
     assert tokens(fcm) == ["tablet"]
-    assert delivery_status(one)[0] == "delivered"
-    assert state(one)["accepted_targets"] == [phone, tablet]
+    assert delivery_status(notification_id)[0] == "delivered"
+    assert state(notification_id)["accepted_targets"] == [phone, tablet]
 
 
 def test_receipt_wins_if_no_other_device_can_be_reached(fcm: ScriptedProvider) -> None:
-    one, phone = half_sent(fcm)
-    send_receipt(one, phone)
+    notification_id, phone = half_sent(fcm)
+    send_receipt(notification_id, phone)
     fcm.always(invalid_token)
-    assert deliver(one, at=RETRY).counts == {"sent": 1}
-    assert delivery_status(one) == ("delivered", None)
+    assert deliver(notification_id, at=RETRY).counts == {"sent": 1}
+    assert delivery_status(notification_id) == ("delivered", None)
 
 
 def test_receipt_of_the_only_device_ends_the_retries(fcm: ScriptedProvider) -> None:
     phone = device("phone")
     fcm.always(provider_error)
-    one = push()
-    deliver(one)
-    send_receipt(one, phone)
+    notification_id = push()
+    deliver(notification_id)
+    send_receipt(notification_id, phone)
     tokens(fcm)
-    deliver(one, at=RETRY)
-    assert (tokens(fcm), delivery_status(one)) == ([], ("delivered", None))
+    deliver(notification_id, at=RETRY)
+    assert (tokens(fcm), delivery_status(notification_id)) == ([], ("delivered", None))
 
 
 def test_receipt_wins_if_the_push_expires(fcm: ScriptedProvider) -> None:
-    one, phone = half_sent(fcm, expires_at=NOON + 20 * MINUTE)
-    send_receipt(one, phone)
-    deliver(one, at=NOON + 20 * MINUTE)
-    assert delivery_status(one) == ("delivered", None)
-    assert times(one) == [NOON + SECOND, NOON + SECOND, None]
+    notification_id, phone = half_sent(fcm, expires_at=NOON + 20 * MINUTE)
+    send_receipt(notification_id, phone)
+    deliver(notification_id, at=NOON + 20 * MINUTE)
+    assert delivery_status(notification_id) == ("delivered", None)
+    assert times(notification_id) == [NOON + SECOND, NOON + SECOND, None]
 
 
 def test_receipt_cancels_the_fallback(fcm: ScriptedProvider) -> None:
     wait = 2 * MINUTE
     mail = NewDelivery(channel=EMAIL, step=2, delay=wait)
-    one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
-    send_receipt(one, phone)
-    pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: NOON + wait)
-    fallback = factories.delivery(factories.read(one), EMAIL)
+    notification_id, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
+    send_receipt(notification_id, phone)
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=lambda: NOON + wait)
+    fallback = factories.delivery(factories.read(notification_id), EMAIL)
     assert (fallback["status"], fallback["failure_code"]) == ("cancelled", "not_needed")
-    assert delivery_status(one)[0] == "pending"
+    assert delivery_status(notification_id)[0] == "pending"
 
 
 def receipt_while_sending(
     fcm: ScriptedProvider, phone: str, answer: Callable[[], Outcome]
 ) -> ObjectId:
     """Return a push whose receipt arrives before the provider response."""
-    one = push()
+    notification_id = push()
 
     def behave(outbound: SendRequest) -> Outcome:
         if outbound.recipient == "phone":
-            send_receipt(one, phone)
-            assert delivery_status(one)[0] == "sending"
+            send_receipt(notification_id, phone)
+            assert delivery_status(notification_id)[0] == "sending"
         return answer()
 
     fcm.behave = behave
-    deliver(one, at=NOON)
-    return one
+    deliver(notification_id, at=NOON)
+    return notification_id
 
 
 @pytest.mark.parametrize("answer", [taken, timeout, refused, invalid_token])
@@ -189,22 +194,28 @@ def test_receipt_can_come_before_the_provider_response(
 ) -> None:
     phone = device("phone")
     device("tablet")
-    one = receipt_while_sending(fcm, phone, answer)
-    assert delivery_status(one) == ("delivered", None)
-    assert (state(one)["next_attempt_at"], state(one).get("failed_at")) == (None, None)
-    assert "due_at" not in factories.read(one)
+    notification_id = receipt_while_sending(fcm, phone, answer)
+    assert delivery_status(notification_id) == ("delivered", None)
+    assert (state(notification_id)["next_attempt_at"], state(notification_id).get("failed_at")) == (
+        None,
+        None,
+    )
+    assert "due_at" not in factories.read(notification_id)
 
 
 def test_receipt_during_a_send_survives_the_settlement(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
-    one = receipt_while_sending(fcm, phone, provider_error)
-    assert (delivery_status(one)[0], state(one)["accepted_targets"]) == ("pending", [phone])
+    notification_id = receipt_while_sending(fcm, phone, provider_error)
+    assert (delivery_status(notification_id)[0], state(notification_id)["accepted_targets"]) == (
+        "pending",
+        [phone],
+    )
     fcm.always(taken)
     tokens(fcm)
-    deliver(one, at=RETRY)
+    deliver(notification_id, at=RETRY)
     assert tokens(fcm) == ["tablet"]
-    assert delivery_status(one)[0] == "delivered"
-    assert state(one)["accepted_targets"] == [phone, tablet]
+    assert delivery_status(notification_id)[0] == "delivered"
+    assert state(notification_id)["accepted_targets"] == [phone, tablet]
 
 
 class Killed(BaseException):
@@ -217,8 +228,8 @@ def lost(
     event: DeviceEvent = DeviceEvent.DELIVERED,
 ) -> tuple[ObjectId, str]:
     """Return a push that has a receipt and whose worker was lost, and the phone's ID."""
-    one, phone = half_sent(fcm)
-    send_receipt(one, phone, event)
+    notification_id, phone = half_sent(fcm)
+    send_receipt(notification_id, phone, event)
 
     def die(*_args: object, **_options: object) -> None:
         raise Killed
@@ -226,40 +237,46 @@ def lost(
     with monkeypatch.context() as patch:
         patch.setattr(leases, "settle", die)
         with pytest.raises(Killed):
-            deliver(one, at=RETRY)
+            deliver(notification_id, at=RETRY)
     recovery.expire_leases(now=RETRY + LEASE)
-    assert (delivery_status(one)[0], state(one)["accepted_targets"]) == ("unknown", [phone])
-    return one, phone
+    assert (delivery_status(notification_id)[0], state(notification_id)["accepted_targets"]) == (
+        "unknown",
+        [phone],
+    )
+    return notification_id, phone
 
 
 @pytest.mark.parametrize("decision", [RetryAt(RETRY), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
 def test_receipt_survives_a_lost_worker(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, decision: RetryAt | GiveUp
 ) -> None:
-    one, _ = lost(fcm, monkeypatch)
+    notification_id, _ = lost(fcm, monkeypatch)
     later = RETRY + 10 * MINUTE
     waiting = recovery.unknown_outcomes(now=later)
     recovery.resolve_unknown([(unknown, decision) for unknown in waiting], now=later)
-    deliver(one, at=later)
-    assert delivery_status(one) == ("delivered", None)
-    assert times(one) == [NOON + SECOND, NOON + SECOND, None]
+    deliver(notification_id, at=later)
+    assert delivery_status(notification_id) == ("delivered", None)
+    assert times(notification_id) == [NOON + SECOND, NOON + SECOND, None]
 
 
 def test_opened_receipt_wins_over_a_later_delivered_one(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, phone = lost(fcm, monkeypatch, DeviceEvent.OPENED)
-    send_receipt(one, device("tablet"), at=RETRY + 2 * LEASE)
-    assert (delivery_status(one), times(one)) == (("read", None), [NOON + SECOND] * 3)
-    assert phone in state(one)["accepted_targets"]
+    notification_id, phone = lost(fcm, monkeypatch, DeviceEvent.OPENED)
+    send_receipt(notification_id, device("tablet"), at=RETRY + 2 * LEASE)
+    assert (delivery_status(notification_id), times(notification_id)) == (
+        ("read", None),
+        [NOON + SECOND] * 3,
+    )
+    assert phone in state(notification_id)["accepted_targets"]
 
 
 def test_receipt_in_recovery_is_kept(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
-    one = factories.claimed(channel=PUSH, at=NOON)
-    begun = factories.start(replace(one, device_ids=(phone, tablet)), at=NOON, provider="fcm")
+    claim = factories.claimed(channel=PUSH, at=NOON)
+    begun = factories.start(replace(claim, device_ids=(phone, tablet)), at=NOON, provider="fcm")
     records = recovery._records
 
     def read_late(*args: Any) -> Any:
@@ -275,27 +292,27 @@ def test_receipt_resolves_an_unknown_outcome(fcm: ScriptedProvider) -> None:
     phone = device("phone")
     device("tablet")
     fcm.always(timeout)
-    one = push()
-    deliver(one)
-    assert delivery_status(one)[0] == "unknown"
-    send_receipt(one, phone)
-    assert delivery_status(one) == ("delivered", None)
+    notification_id = push()
+    deliver(notification_id)
+    assert delivery_status(notification_id)[0] == "unknown"
+    send_receipt(notification_id, phone)
+    assert delivery_status(notification_id) == ("delivered", None)
 
 
-def attempts(one: ObjectId) -> dict[str, dict[str, Any]]:
+def attempts(notification_id: ObjectId) -> dict[str, dict[str, Any]]:
     """Return the last attempt at each device, as the API shows it."""
-    found = queries.attempts_with_receipts(factories.read(one))
+    found = queries.attempts_with_receipts(factories.read(notification_id))
     return {attempt["device_id"]: attempt for attempt in found}
 
 
 def test_attempt_at_a_device_has_the_times_of_its_receipts(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
-    one = push()
-    deliver(one)
-    send_receipt(one, tablet, at=NOON + SECOND)
-    send_receipt(one, phone, DeviceEvent.OPENED, at=NOON + 3 * SECOND)
-    send_receipt(one, phone, at=NOON + 2 * SECOND)
-    found = attempts(one)
+    notification_id = push()
+    deliver(notification_id)
+    send_receipt(notification_id, tablet, at=NOON + SECOND)
+    send_receipt(notification_id, phone, DeviceEvent.OPENED, at=NOON + 3 * SECOND)
+    send_receipt(notification_id, phone, at=NOON + 2 * SECOND)
+    found = attempts(notification_id)
     assert found[tablet]["delivered_at"] == NOON + SECOND
     assert "opened_at" not in found[tablet]
     assert found[phone]["delivered_at"] == NOON + 2 * SECOND
@@ -304,36 +321,36 @@ def test_attempt_at_a_device_has_the_times_of_its_receipts(fcm: ScriptedProvider
 
 
 def test_receipt_belongs_to_the_attempt_that_the_provider_accepted(fcm: ScriptedProvider) -> None:
-    one, phone = half_sent(fcm)
-    deliver(one, at=RETRY)
-    send_receipt(one, phone, at=RETRY + SECOND)
-    (attempt,) = device_attempts.attempts_at(one, [phone])
+    notification_id, phone = half_sent(fcm)
+    deliver(notification_id, at=RETRY)
+    send_receipt(notification_id, phone, at=RETRY + SECOND)
+    (attempt,) = device_attempts.attempts_at(notification_id, [phone])
     assert (attempt["attempt_number"], attempt["delivered_at"]) == (1, RETRY + SECOND)
 
 
 def test_receipt_before_the_providers_answer_is_on_the_attempt(fcm: ScriptedProvider) -> None:
     phone = device("phone")
-    one = push()
+    notification_id = push()
 
     def behave(request: SendRequest) -> Outcome:
-        assert send_receipt(one, phone, at=NOON)
+        assert send_receipt(notification_id, phone, at=NOON)
         return taken()
 
     fcm.behave = behave
-    deliver(one)
-    assert attempts(one)[phone]["delivered_at"] == NOON
+    deliver(notification_id)
+    assert attempts(notification_id)[phone]["delivered_at"] == NOON
 
 
 def test_single_device_of_an_older_push_has_the_receipt_of_the_delivery(
     fcm: ScriptedProvider,
 ) -> None:
     phone = device("phone")
-    one = push()
-    deliver(one)
-    send_receipt(one, phone, DeviceEvent.OPENED)
+    notification_id = push()
+    deliver(notification_id)
+    send_receipt(notification_id, phone, DeviceEvent.OPENED)
     times = {"delivered_at": "", "opened_at": "", "platform": ""}
     collection("delivery_attempts").update_many({}, {"$unset": times})
-    found = attempts(one)[phone]
+    found = attempts(notification_id)[phone]
     assert (found["delivered_at"], found["opened_at"]) == (NOON + SECOND, NOON + SECOND)
 
 
@@ -342,25 +359,27 @@ def test_receipt_of_a_further_device_tells_which_attempt_to_count_again(
     fcm: ScriptedProvider, is_test: bool
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
-    one = push()
-    deliver(one)
-    send_receipt(one, phone)
-    collection("notifications").update_one({"_id": one}, {"$set": {"is_test": is_test}})
-    before = factories.read(one)
-    applied = apply(one, tablet, DeviceEvent.DELIVERED, at=NOON + MINUTE)
+    notification_id = push()
+    deliver(notification_id)
+    send_receipt(notification_id, phone)
+    collection("notifications").update_one({"_id": notification_id}, {"$set": {"is_test": is_test}})
+    before = factories.read(notification_id)
+    applied = apply(notification_id, tablet, DeviceEvent.DELIVERED, at=NOON + MINUTE)
     assert not applied.is_delivery_changed
     assert applied.attempted_at == (None if is_test else NOON)
-    assert factories.read(one) == before
-    assert apply(one, tablet, DeviceEvent.DELIVERED, at=NOON + MINUTE).attempted_at is None
+    assert factories.read(notification_id) == before
+    assert (
+        apply(notification_id, tablet, DeviceEvent.DELIVERED, at=NOON + MINUTE).attempted_at is None
+    )
 
 
 def test_attempts_at_a_device_are_read_by_an_index(fcm: ScriptedProvider) -> None:
     for number in range(5):
         device(f"device-{number}")
-    one = push()
-    deliver(one)
+    notification_id = push()
+    deliver(notification_id)
     phone = device("device-3")
     with plans("delivery_attempts") as found:
-        assert len(device_attempts.attempts_at(one, [phone])) == 1
+        assert len(device_attempts.attempts_at(notification_id, [phone])) == 1
     (plan,) = found
     assert (plan.is_indexed, plan.sorts, plan.examined) == (True, False, 1)

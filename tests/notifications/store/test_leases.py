@@ -52,24 +52,24 @@ def test_due_delivery_is_claimed_with_all_fields() -> None:
         expires_at=NOON + timedelta(hours=1),
         request_id="request-1",
     )
-    (one,) = claim_ids(document["_id"])
-    assert (one.notification_id, one.channel) == (document["_id"], EMAIL)
-    assert one.recipient == Recipient(email="ada@example.com", name="Ada", device_ids=("d1",))
-    assert one.content.subject == "Paid"
-    assert one.data == {"order": "1"}
-    assert one.lease_until == NOON + LEASE
-    assert one.expires_at == NOON + timedelta(hours=1)
-    assert one.request_id == "request-1"
-    assert (one.claim_count, one.attempt_count, one.max_attempts) == (1, 0, 4)
+    (claim,) = claim_ids(document["_id"])
+    assert (claim.notification_id, claim.channel) == (document["_id"], EMAIL)
+    assert claim.recipient == Recipient(email="ada@example.com", name="Ada", device_ids=("d1",))
+    assert claim.content.subject == "Paid"
+    assert claim.data == {"order": "1"}
+    assert claim.lease_until == NOON + LEASE
+    assert claim.expires_at == NOON + timedelta(hours=1)
+    assert claim.request_id == "request-1"
+    assert (claim.claim_count, claim.attempt_count, claim.max_attempts) == (1, 0, 4)
 
 
 def test_claim_is_a_lease_and_stays_due() -> None:
-    one = claimed()
-    document = read(one.notification_id)
+    claim = claimed()
+    document = read(claim.notification_id)
     delivery = factories.delivery(document)
     assert delivery["status"] == "pending"
     assert delivery["claim"] == {
-        "token": one.token,
+        "token": claim.token,
         "lease_until": NOON + LEASE,
         "worker": factories.WORKER,
     }
@@ -151,8 +151,8 @@ def test_worker_name_is_stored_literally() -> None:
 
 def test_released_claim_leaves_no_trace() -> None:
     document = accepted()
-    (one,) = claim_ids(document["_id"])
-    assert leases.release([one], now=NOON) == 1
+    (claim,) = claim_ids(document["_id"])
+    assert leases.release([claim], now=NOON) == 1
     after = read(document["_id"])
     assert after["due_at"] == NOON
     assert factories.delivery(after)["claim_count"] == 0
@@ -161,10 +161,10 @@ def test_released_claim_leaves_no_trace() -> None:
 
 
 def test_started_delivery_is_not_released_or_deferred() -> None:
-    one = started()
-    assert leases.release([one], now=NOON) == 0
-    assert leases.settle_not_sent([not_sent(one, S.EXPIRED)], now=NOON) == 0
-    assert delivery(read(one.notification_id))["status"] == "sending"
+    begun = started()
+    assert leases.release([begun], now=NOON) == 0
+    assert leases.settle_not_sent([not_sent(begun, S.EXPIRED)], now=NOON) == 0
+    assert delivery(read(begun.notification_id))["status"] == "sending"
 
 
 def test_poison_candidate_is_claimed_only_on_request() -> None:
@@ -172,7 +172,7 @@ def test_poison_candidate_is_claimed_only_on_request() -> None:
     leases.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
     after = NOON + LEASE
     found = leases.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
-    assert [one.notification_id for one in found] == [fresh]
+    assert [claim.notification_id for claim in found] == [fresh]
     assert leases.poison_candidates(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
     (alone,) = claim_ids(lost, at=after)
     assert alone.claim_count == 2
@@ -180,15 +180,15 @@ def test_poison_candidate_is_claimed_only_on_request() -> None:
 
 def test_active_claim_is_no_poison_candidate() -> None:
     lost = accepted()["_id"]
-    (one,) = leases.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
+    (claim,) = leases.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
     assert leases.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
-    leases.release([one], now=NOON)
+    leases.release([claim], now=NOON)
     assert leases.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
 
 
-def not_sent(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> NotSent:
+def not_sent(claim: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> NotSent:
     default: dict[str, Any] = {
-        "claimed": one,
+        "claimed": claim,
         "status": status,
         "code": FailureCode.QUIET_HOURS,
         "reason": "The person's quiet hours.",
@@ -207,22 +207,22 @@ def not_sent(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Not
     ],
 )
 def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str) -> None:
-    one = claimed()
-    assert leases.settle_not_sent([not_sent(one, status)], now=NOON) == 1
-    document = read(one.notification_id)
+    claim = claimed()
+    assert leases.settle_not_sent([not_sent(claim, status)], now=NOON) == 1
+    document = read(claim.notification_id)
     delivery_ = delivery(document)
     assert (delivery_["status"], document["status"]) == (status.value, overall)
     assert (delivery_["attempt_count"], delivery_["claim_count"]) == (0, 0)
     assert delivery_["claim"] is None
     assert delivery_["failure_reason"] == "The person's quiet hours."
     assert document.get("due_at") == (NOON + 60 * MINUTE if status is S.PENDING else None)
-    assert attempts(one.notification_id) == []
+    assert attempts(claim.notification_id) == []
 
 
 def test_only_a_failure_is_recorded_as_an_error() -> None:
     for status in (S.PENDING, S.EXPIRED, S.SUPPRESSED, S.FAILED):
-        one = claimed()
-        leases.settle_not_sent([not_sent(one, status)], now=NOON)
-        document = read(one.notification_id)
+        claim = claimed()
+        leases.settle_not_sent([not_sent(claim, status)], now=NOON)
+        document = read(claim.notification_id)
         assert bool(document["error_history"]) is (status is S.FAILED)
         assert ("failed_at" in document) is (status is S.FAILED)

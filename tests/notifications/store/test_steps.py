@@ -41,9 +41,9 @@ def accepted(
     until: Until = Until.DELIVERED, deliveries: tuple[NewDelivery, ...] = PLAN
 ) -> ObjectId:
     """Store a plan: in-app and push, email after ten minutes, WhatsApp after an hour."""
-    one = new(deliveries=deliveries, plan_until=until)
-    acceptance.accept([one], now=NOON)
-    return one.id
+    notification = new(deliveries=deliveries, plan_until=until)
+    acceptance.accept([notification], now=NOON)
+    return notification.id
 
 
 def end(notification_id: ObjectId, channel: Channel, status: DeliveryStatus) -> None:
@@ -110,8 +110,8 @@ def test_in_app_can_still_be_read() -> None:
 
 
 def test_notification_without_a_plan_is_unchanged() -> None:
-    one = claimed()
-    assert steps.open_next_steps(ids=[one.notification_id], now=NOON) == 0
+    claim = claimed()
+    assert steps.open_next_steps(ids=[claim.notification_id], now=NOON) == 0
 
 
 def test_step_is_not_started_once_the_recipient_has_been_reached() -> None:
@@ -119,7 +119,7 @@ def test_step_is_not_started_once_the_recipient_has_been_reached() -> None:
     at = NOON + WAIT
     claims = leases.claim(ids=[reached, other], channel=EMAIL, worker="w", now=at)
     inbox.mark_read_by_client(client_id=CLIENT, notification_id=reached, now=at)
-    assert [one.notification_id for one in begin(*claims, at=at)] == [other]
+    assert [begun.notification_id for begun in begin(*claims, at=at)] == [other]
     assert delivery(read(reached), EMAIL)["status"] == "pending"
 
 
@@ -128,7 +128,7 @@ def test_first_steps_of_a_batch_start_beside_later_ones() -> None:
     first = accepted(deliveries=(NewDelivery(channel=EMAIL),))
     at = NOON + WAIT
     claims = leases.claim(ids=[later, first], channel=EMAIL, worker="w", now=at)
-    assert {one.notification_id for one in begin(*claims, at=at)} == {later, first}
+    assert {begun.notification_id for begun in begin(*claims, at=at)} == {later, first}
 
 
 def test_stored_document_and_claim_agree_on_whether_a_recipient_was_reached() -> None:

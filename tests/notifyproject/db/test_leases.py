@@ -60,16 +60,16 @@ class User:
     gives_up: str = ""
 
 
-def _claim_delivery(one: ObjectId, at: datetime) -> Any:
+def _claim_delivery(notification_id: ObjectId, at: datetime) -> Any:
     claims = store_leases.claim(
-        ids=[one], channel=EMAIL, worker="w", now=at, include_poison_candidates=True
+        ids=[notification_id], channel=EMAIL, worker="w", now=at, include_poison_candidates=True
     )
     return claims[0] if claims else None
 
 
-def _quarantine(one: ObjectId, at: datetime) -> str:
-    pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: at)
-    document = collection("notifications").find_one({"_id": one}) or {}
+def _quarantine(notification_id: ObjectId, at: datetime) -> str:
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=lambda: at)
+    document = collection("notifications").find_one({"_id": notification_id}) or {}
     return str(document["delivery"][0]["failure_code"])
 
 
@@ -92,9 +92,9 @@ def _open_digest() -> ObjectId:
     return ObjectId(document["_id"])
 
 
-def _claim_digest(one: ObjectId, at: datetime) -> Any:
+def _claim_digest(digest_id: ObjectId, at: datetime) -> Any:
     claims = store_digests.acquire_due(worker="w", now=at, limit=10)
-    return next((closing for closing in claims if closing.id == one), None)
+    return next((closing for closing in claims if closing.id == digest_id), None)
 
 
 def _seal(held: Any, at: datetime) -> object:
@@ -104,15 +104,15 @@ def _seal(held: Any, at: datetime) -> object:
     return store_digests.seal([seal], now=at)
 
 
-def _claim_alone(one: ObjectId, at: datetime) -> str:
+def _claim_alone(digest_id: ObjectId, at: datetime) -> str:
     _open_digest()
     batches = [store_digests.acquire_due(worker="w", now=at, limit=10) for _ in range(20)]
     return " and ".join(sorted(str(len(some)) for some in batches if some))
 
 
-def _run_operation(one: ObjectId, at: datetime) -> str:
-    operations.claim(one, worker="w", now=at)
-    document = collection("operations").find_one({"_id": one}) or {}
+def _run_operation(operation_id: ObjectId, at: datetime) -> str:
+    operations.claim(operation_id, worker="w", now=at)
+    document = collection("operations").find_one({"_id": operation_id}) or {}
     return f"{document['stage']}: {document['problem']}"
 
 
@@ -121,9 +121,9 @@ def _create_broadcast() -> ObjectId:
     return broadcast_factory.begun()
 
 
-def _run_broadcast(one: ObjectId, at: datetime) -> str:
-    runner.run_page(one, clock=lambda: at)
-    document = broadcast_factory.read(one)
+def _run_broadcast(broadcast_id: ObjectId, at: datetime) -> str:
+    runner.run_page(broadcast_id, clock=lambda: at)
+    document = broadcast_factory.read(broadcast_id)
     return f"{document['status']}: {document['failure_reason']}"
 
 
@@ -134,20 +134,20 @@ def _record_message() -> str:
     return event.id
 
 
-def _claim_message(one: str, at: datetime) -> Any:
+def _claim_message(message_id: str, at: datetime) -> Any:
     claims = outbox.claim(client_id=CLIENT, limit=1, now=at)
     return claims[0] if claims else None
 
 
-def _quarantine_message(one: str, at: datetime) -> str:
-    assert not _claim_message(one, at)
-    document = collection("callback_messages").find_one({"_id": one}) or {}
+def _quarantine_message(message_id: str, at: datetime) -> str:
+    assert not _claim_message(message_id, at)
+    document = collection("callback_messages").find_one({"_id": message_id}) or {}
     return f"{document['status']}: {document['error']}"
 
 
-def _disable_endpoint(one: ObjectId, at: datetime) -> str:
-    assert not worker.acquire_lease(one, now=at)
-    document = collection("callbacks").find_one({"_id": one}) or {}
+def _disable_endpoint(client_id: ObjectId, at: datetime) -> str:
+    assert not worker.acquire_lease(client_id, now=at)
+    document = collection("callbacks").find_one({"_id": client_id}) or {}
     return f"{document['state']}: {document['disabled_reason']}"
 
 
@@ -190,7 +190,7 @@ USERS = {
     "operations": User(
         leases=operations.LEASES,
         create=lambda: bulk.started(bulk.Time(NOON)).id,
-        claim=lambda one, at: operations.claim(one, worker="w", now=at),
+        claim=lambda operation_id, at: operations.claim(operation_id, worker="w", now=at),
         finish=lambda held, at: operations.release(held, at=at, now=at),
         renew=lambda held, at: operations.save_progress(held, now=at),
         give_up=_run_operation,
@@ -199,7 +199,7 @@ USERS = {
     "broadcasts": User(
         leases=broadcasts.LEASES,
         create=_create_broadcast,
-        claim=lambda one, at: broadcasts.acquire_lease(one, worker="w", now=at),
+        claim=lambda broadcast_id, at: broadcasts.acquire_lease(broadcast_id, worker="w", now=at),
         finish=lambda held, at: broadcasts.release_lease(held, now=at),
         give_up=_run_broadcast,
         gives_up="failed: 5 consecutive workers failed on the same page.",
@@ -207,7 +207,7 @@ USERS = {
     "callback endpoints": User(
         leases=worker.LEASES,
         create=_subscribe,
-        claim=lambda one, at: worker.acquire_lease(one, now=at),
+        claim=lambda client_id, at: worker.acquire_lease(client_id, now=at),
         finish=lambda held, at: worker.release_lease(held, held.health, now=at),
         give_up=_disable_endpoint,
         gives_up="disabled: stuck",
@@ -223,7 +223,7 @@ USERS = {
     "roll-up": User(
         leases=rollup_state.LEASES,
         create=lambda: "rollup",
-        claim=lambda one, at: rollup_state.acquire_lease(now=at),
+        claim=lambda key, at: rollup_state.acquire_lease(now=at),
         finish=lambda held, at: held.release(),
         renew=_renew_rollup,
     ),
@@ -241,19 +241,19 @@ def stored(user: User) -> list[Mapping[str, Any]]:
 
 
 def test_one_of_many_workers_gets_the_lease(user: User) -> None:
-    one = user.create()
+    key = user.create()
     with ThreadPoolExecutor(8) as workers:
-        claims = list(workers.map(lambda _: user.claim(one, START), range(16)))
+        claims = list(workers.map(lambda _: user.claim(key, START), range(16)))
     assert sum(bool(held) for held in claims) == 1
 
 
 def test_lease_is_taken_over_when_it_ends_and_the_late_holder_changes_nothing(user: User) -> None:
-    one = user.create()
-    late = user.claim(one, START)
+    key = user.create()
+    late = user.claim(key, START)
     ends_at = START + user.leases.length
     assert late
-    assert not user.claim(one, ends_at - MILLISECOND)
-    other = user.claim(one, ends_at)
+    assert not user.claim(key, ends_at - MILLISECOND)
+    other = user.claim(key, ends_at)
     assert other
     before = stored(user)
     for write in (user.renew, user.finish):
@@ -267,11 +267,11 @@ def test_lease_is_taken_over_when_it_ends_and_the_late_holder_changes_nothing(us
 def test_renewed_lease_is_held_for_longer(name: str) -> None:
     user = USERS[name]
     assert user.renew is not None
-    one, length = user.create(), user.leases.length
-    held = user.claim(one, START)
+    key, length = user.create(), user.leases.length
+    held = user.claim(key, START)
     assert user.renew(held, START + length - MILLISECOND)
-    assert not user.claim(one, START + length)
-    assert not user.claim(one, START + 2 * length - 2 * MILLISECOND)
+    assert not user.claim(key, START + length)
+    assert not user.claim(key, START + 2 * length - 2 * MILLISECOND)
 
 
 @pytest.mark.parametrize("name", BY_COUNT)
@@ -279,18 +279,18 @@ def test_lost_workers_make_the_next_one_give_up(name: str) -> None:
     user = USERS[name]
     assert user.leases.max_claims is not None
     assert user.give_up is not None
-    one, at = user.create(), START
+    key, at = user.create(), START
     for _ in range(user.leases.max_claims):
-        assert user.claim(one, at)
+        assert user.claim(key, at)
         at += user.leases.length * user.leases.max_length_factor
-    assert user.give_up(one, at) == user.gives_up
+    assert user.give_up(key, at) == user.gives_up
 
 
 @pytest.mark.parametrize("name", [name for name in USERS if name not in BY_COUNT])
 def test_work_without_a_count_is_taken_over_each_time(name: str) -> None:
     user = USERS[name]
-    one = user.create()
-    assert all(user.claim(one, START + number * user.leases.length) for number in range(10))
+    key = user.create()
+    assert all(user.claim(key, START + number * user.leases.length) for number in range(10))
 
 
 @pytest.mark.parametrize("left", [None, -MILLISECOND, timedelta(0), MILLISECOND])

@@ -201,8 +201,8 @@ def test_own_change_is_seen_at_once_by_all_threads(
 def test_all_caches_of_a_request_cost_one_query(stored: Stored, finds: _Finds) -> None:
     caches = [SharedCache(f"test_{number}", stored.load) for number in range(5)]
     cache.compare_at_next_read()
-    for one in caches * 3:
-        one.get()
+    for shared in caches * 3:
+        shared.get()
     assert finds.count == 1
 
 

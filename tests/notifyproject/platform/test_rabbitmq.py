@@ -67,9 +67,9 @@ def test_queue_of_a_delayed_message_follows_its_delay() -> None:
 
 @pytest.fixture
 def pool(settings: Any) -> Iterator[rabbitmq.PriorityPool]:
-    one = rabbitmq.PriorityPool(1)
-    yield one
-    one.on_stop()
+    pool = rabbitmq.PriorityPool(1)
+    yield pool
+    pool.on_stop()
 
 
 def apply(pool: rabbitmq.PriorityPool, routing_key: str, run: Any) -> ApplyResult:

@@ -57,7 +57,7 @@ def test_linked_libraries_are_declared(program: str) -> None:
         "valkey-server": (servers.valkey_binary(), ()),
         "node": (node, NODE),
     }[program]
-    names = {one.name for one in declared}
+    names = {prerequisite.name for prerequisite in declared}
     assert names <= linked(binary).keys(), "what is declared is needed"
     assert linked(binary).keys() <= brought(binary, names), "what is needed is declared"
 
@@ -68,8 +68,10 @@ def test_this_machine_meets_the_test_prerequisites() -> None:
 
 def test_readme_names_the_missing_packages() -> None:
     first, second = re.findall(r"^    apt install (.+)$", (ROOT / "README.md").read_text(), re.M)
-    up = {one.package for one in (*MONGOD, prerequisites.PIP)} - IN_EVERY_DEBIAN
-    test = {one.package for one in (*NODE, prerequisites.BROWSER)} - IN_EVERY_DEBIAN
+    up = {prerequisite.package for prerequisite in (*MONGOD, prerequisites.PIP)} - IN_EVERY_DEBIAN
+    test = {
+        prerequisite.package for prerequisite in (*NODE, prerequisites.BROWSER)
+    } - IN_EVERY_DEBIAN
     assert set(first.split()) == FOR_A_CLONE | up
     assert set(second.split()) == test
 

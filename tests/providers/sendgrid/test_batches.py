@@ -79,22 +79,26 @@ def test_empty_batch_sends_nothing(account: Account) -> None:
 
 def test_batch_shares_the_message_id(account: Account) -> None:
     outcomes = account.send(mails(*people(3)))
-    assert len({one.provider_id for one in outcomes if isinstance(one, SendResult)}) == 1
+    assert (
+        len({outcome.provider_id for outcome in outcomes if isinstance(outcome, SendResult)}) == 1
+    )
     outcomes = account.send(mails(*people(3, "no-id@example.com")))
-    assert [one.provider_id for one in outcomes if isinstance(one, SendResult)] == [None] * 4
+    assert [outcome.provider_id for outcome in outcomes if isinstance(outcome, SendResult)] == [
+        None
+    ] * 4
 
 
 def test_different_mails_are_not_batched(account: Account) -> None:
-    (one,), sendgrid = mails("ada@example.com"), account.sendgrid()
+    (first,), sendgrid = mails("ada@example.com"), account.sendgrid()
     for message in (
         Message(subject="Other news", text="There is news.", html="<p>There is news.</p>"),
         Message(subject="News", text="Dear Bob, there is news.", html="<p>There is news.</p>"),
         Message(subject="News", text="There is news."),
     ):
         (other,) = mails("bob@example.com", message=message)
-        assert sendgrid.batch_key(one.message) != sendgrid.batch_key(other.message)
+        assert sendgrid.batch_key(first.message) != sendgrid.batch_key(other.message)
         with pytest.raises(ValueError, match="differ"):
-            account.send([one, other])
+            account.send([first, other])
     assert account.requests() == []
 
 
@@ -103,13 +107,13 @@ def test_batch_has_an_unsubscribe_link_per_recipient(account: Account) -> None:
     news = [leaving(f"p{n}@example.com", number=n, token=t) for n, t in enumerate(tokens)]
     account.send(news)
     (body,) = account.bodies()
-    for token, one in zip(tokens, body["personalizations"], strict=True):
-        assert one["headers"] == {
+    for token, personalization in zip(tokens, body["personalizations"], strict=True):
+        assert personalization["headers"] == {
             "Auto-Submitted": "auto-generated",
             "List-Unsubscribe": f"<{LINK}{token}>",
             "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
         }
-        ((tag, value),) = one["substitutions"].items()
+        ((tag, value),) = personalization["substitutions"].items()
         assert value == token
         texts = [part["value"].replace(tag, value) for part in body["content"]]
         assert texts == [
@@ -320,7 +324,7 @@ def test_larger_groups_go_first() -> None:
 def test_unavailable_provider_ends_bisection(outcome: ProviderError) -> None:
     provider = Provider([0], [SENT, outcome])
     outcomes = bisect(provider, range(16))
-    taken = sorted(n for n, one in outcomes.items() if one is SENT)
+    taken = sorted(n for n, outcome in outcomes.items() if outcome is SENT)
     assert taken == list(range(8, 16))
     assert {outcomes[n] for n in range(8)} == {outcome}
     assert provider.sent == Counter(taken)
@@ -329,9 +333,9 @@ def test_unavailable_provider_ends_bisection(outcome: ProviderError) -> None:
 def test_ambiguous_outcome_stays_in_its_request() -> None:
     provider = Provider([0], [LOST])
     outcomes = bisect(provider, range(8))
-    assert {n for n, one in outcomes.items() if one is LOST} == {4, 5, 6, 7}
+    assert {n for n, outcome in outcomes.items() if outcome is LOST} == {4, 5, 6, 7}
     assert outcomes[0] is BLAMED
-    assert {n for n, one in outcomes.items() if one is SENT} == {1, 2, 3}
+    assert {n for n, outcome in outcomes.items() if outcome is SENT} == {1, 2, 3}
     assert max(provider.sent.values()) == 1
 
 
@@ -339,9 +343,11 @@ def test_bisection_out_of_time_returns_unattempted() -> None:
     provider = Provider([0])
     outcomes = bisect(provider, range(16), seconds=2)
     assert len(provider.requests) == 3
-    assert {n for n, one in outcomes.items() if one is SENT} == set(range(8, 16))
+    assert {n for n, outcome in outcomes.items() if outcome is SENT} == set(range(8, 16))
     left = [outcomes[n] for n in range(8)]
-    assert all(isinstance(one, NotAttemptedError) and not one.is_ambiguous for one in left)
+    assert all(
+        isinstance(outcome, NotAttemptedError) and not outcome.is_ambiguous for outcome in left
+    )
 
 
 def test_first_request_needs_no_time() -> None:
@@ -354,7 +360,9 @@ def test_entirely_bad_batch_ends() -> None:
     outcomes = bisect(provider, range(1_000))
     assert len(provider.requests) == MAX_REQUESTS
     assert outcomes.keys() == set(range(1_000))
-    assert all(isinstance(one, NotAttemptedError) or one is BLAMED for one in outcomes.values())
+    assert all(
+        isinstance(outcome, NotAttemptedError) or outcome is BLAMED for outcome in outcomes.values()
+    )
     assert provider.sent == Counter()
 
 

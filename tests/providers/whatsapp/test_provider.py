@@ -50,8 +50,8 @@ PICTURE = "https://shop.example/1001.png"
 def sent(message: SendRequest) -> dict[str, Any]:
     result, got = attempt(message, acceptance())
     assert isinstance(result, SendResult)
-    (one,) = got
-    return one
+    (only,) = got
+    return only
 
 
 def test_text_has_our_reference() -> None:
@@ -323,7 +323,7 @@ def test_account_is_number_and_token() -> None:
         for fields in ({}, {"token": "EAAother"}, {"phone_number_id": "2"}, {"base_url": "x"})
     }
     assert len(accounts) == 3
-    assert all(one.startswith("whatsapp:") and len(one) == 17 for one in accounts)
+    assert all(account.startswith("whatsapp:") and len(account) == 17 for account in accounts)
 
 
 K, F, A = ResponseKind, FailureCode, RecipientAction
@@ -431,8 +431,8 @@ def test_each_documented_error_of_a_message_has_a_rule() -> None:
     codes = {
         code
         for kind in kinds
-        for one in kind.__subclasses__()
-        for code in one.__error_codes__ or ()
+        for subclass in kind.__subclasses__()
+        for code in subclass.__error_codes__ or ()
     }
     # No message causes it.
     registration = set(pywa.errors.RegistrationOrDeregistrationFailed.__error_codes__)

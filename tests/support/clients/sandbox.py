@@ -203,5 +203,7 @@ def receiving() -> Iterator[Receiver]:
 def copies(taker: Sandbox) -> Counter[str]:
     """Return how often the sandbox accepted each notification."""
     return Counter(
-        one.notification_id for one in installation.provider_requests(taker.data) if one.accepted
+        request.notification_id
+        for request in installation.provider_requests(taker.data)
+        if request.accepted
     )

@@ -104,8 +104,8 @@ def _problems(value: Any, schema: dict[str, Any], place: str) -> Iterator[str]:
     elif isinstance(value, dict) and schema["type"] == "object":
         yield from _problems_of_fields(value, schema, place)
     elif isinstance(value, list) and schema["type"] == "array":
-        for number, one in enumerate(value):
-            yield from _problems(one, schema["items"], f"{place}[{number}]")
+        for number, item in enumerate(value):
+            yield from _problems(item, schema["items"], f"{place}[{number}]")
     elif "enum" in schema and value not in schema["enum"]:
         yield f"{place}: {value!r} is none of {schema['enum']}"
     elif schema.get("format") == "google-duration" and not _DURATION.fullmatch(str(value)):
@@ -113,12 +113,12 @@ def _problems(value: Any, schema: dict[str, Any], place: str) -> Iterator[str]:
 
 
 def _problems_of_fields(value: dict[str, Any], schema: dict[str, Any], place: str) -> Iterator[str]:
-    for name, one in value.items():
+    for name, item in value.items():
         inner = schema.get("properties", {}).get(_camel(name)) or schema.get("additionalProperties")
         if inner is None:
             yield f"{place}: there is no field {name}"
         else:
-            yield from _problems(one, inner, f"{place}.{name}")
+            yield from _problems(item, inner, f"{place}.{name}")
 
 
 def _camel(name: str) -> str:

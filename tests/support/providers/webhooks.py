@@ -42,9 +42,9 @@ class Webhook:
                 category="utility",
                 fault=Fault(code=131026) if kind == "failed" else None,
             )
-        for one in (payload, *payload.get("statuses", ())):
-            if "timestamp" in one:
-                one["timestamp"] = type(one["timestamp"])(int(now.timestamp()))
+        for part in (payload, *payload.get("statuses", ())):
+            if "timestamp" in part:
+                part["timestamp"] = type(part["timestamp"])(int(now.timestamp()))
         body = dialect.encode([payload])
         path = "/webhooks/sendgrid" if channel == "email" else "/webhooks/whatsapp"
         return cls(path=path, body=body, headers=dialect.headers(body, now=now))

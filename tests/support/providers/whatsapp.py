@@ -99,7 +99,9 @@ class WhatsAppNumber:
 
     def _inbound(self) -> list[InboundMessage]:
         posts = list(self.receiver.posts)
-        return [one for post in posts for one in self.number().parse_webhook(post.raw).messages]
+        return [
+            message for post in posts for message in self.number().parse_webhook(post.raw).messages
+        ]
 
 
 REFERENCE = f"{'a' * 24}.whatsapp.1"
@@ -292,7 +294,7 @@ def preference(value: str = "stop", **fields: Any) -> dict[str, Any]:
         "value": value,
         "timestamp": EPOCH,
     }
-    return {name: one for name, one in (default | fields).items() if one is not ...}
+    return {name: field for name, field in (default | fields).items() if field is not ...}
 
 
 def preferences_change(*values: Any, number: str = PHONE_NUMBER_ID) -> dict[str, Any]:

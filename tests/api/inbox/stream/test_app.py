@@ -115,14 +115,16 @@ def test_item_that_comes_back_from_a_snooze_is_an_event(app: App) -> None:
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
-        one = arrives(app)
+        notification_id = arrives(app)
         first, before = stream.events(2)
         until_ = utc_now() + timedelta(hours=1)
-        actions.snooze(inbox=own(app), notification_id=ObjectId(one), until=until_, now=utc_now())
+        actions.snooze(
+            inbox=own(app), notification_id=ObjectId(notification_id), until=until_, now=utc_now()
+        )
         assert counts_of(stream.event()) == (0, 0)
         actions.resurface_due(now=until_)
         again, after = stream.events(2)
-        assert (first.id, again.id) == (one, one)
+        assert (first.id, again.id) == (notification_id, notification_id)
         assert again.data["delivered_at"] > first.data["delivered_at"]
         assert counts_of(after) == (1, 1)
         assert after.data["as_of"] > before.data["as_of"]
@@ -327,8 +329,10 @@ def test_failed_wakeup_does_not_fail_the_request(app: App, settings: Any) -> Non
     try:
         answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
         assert answer.status_code == 202
-        one = ObjectId(answer.json()["id"])
-        assert actions.mark_read(inbox=own(app), notification_id=one, now=utc_now())["is_read"]
+        notification_id = ObjectId(answer.json()["id"])
+        assert actions.mark_read(inbox=own(app), notification_id=notification_id, now=utc_now())[
+            "is_read"
+        ]
     finally:
         settings.REDIS_URL = django_settings.REDIS_URL
         valkey.clear()
@@ -341,8 +345,8 @@ PAGE = "https://app.example.com"
 def streams(db: None, broker: Any, settings: Any) -> Iterator[Process]:
     settings.INBOX_STREAMS = MAX_PER_INBOX + 2
     settings.INBOX_ORIGINS = frozenset({PAGE})
-    with process(timing=BY_WAKEUP) as one:
-        yield one
+    with process(timing=BY_WAKEUP) as served:
+        yield served
 
 
 def refused(stream: SSEClient) -> tuple[int, str]:
