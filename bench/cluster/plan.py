@@ -61,11 +61,6 @@ FIRST_VALKEY_PRIMARY = DATA[1]
 """Another host than that of MongoDB's first primary, so that they can fail one by one."""
 
 
-def host_of(program: str) -> Host:
-    """Return the host that runs a program."""
-    return next(host for host in HOSTS if program in host.runs)
-
-
 def mongodb_uri(database: str) -> str:
     """Return the URI of a database of the replica set."""
     members = ",".join(f"{host.address}:{MONGOD_PORT}" for host in DATA)

@@ -82,11 +82,6 @@ class FaultInjector:
     _usual_writes: float = 10.0
     _usual_boundaries: Counter[Boundary] = field(default_factory=Counter)
 
-    @property
-    def is_dead(self) -> bool:
-        """Whether the process is killed and the next one is not started."""
-        return self._is_dead
-
     def draw(self, probability: float) -> Fault | None:
         """Return a random fault, or None. It fits the number of writes of the last runs."""
         rng = self.random
