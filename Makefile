@@ -2,6 +2,8 @@
 # make down    stop a service that runs in the background
 # make test    run all tests on servers that they start; TESTS="tests/delivery -k …" for some,
 #              PYTHON=python3.12 for another Python, 3.11 or later
+# make coverage   measure branch coverage by all tests or TESTS=…, and show the ten worst modules
+# make slow    run the long tests that make test leaves out; .ci/run runs both
 # make lint    check style, types, imports, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) random API requests, responses checked against the OpenAPI document
 # make fuzz-templates   20,000 (or CASES=n) random templates: rejected, or rendered within 250 ms and 50 MB
@@ -35,7 +37,7 @@ TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client settings web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test slow coverage lint fuzz fuzz-templates security oidc client settings web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -47,7 +49,18 @@ down: .venv/local
 	$(BIN)/python manage.py stack --stop
 
 test: machine-for-tests .venv/dev .venv/client
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup -m "not slow" $(TESTS)
+
+coverage: machine-for-tests .venv/dev .venv/client
+	mkdir -p .data/coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -n $(TEST_WORKERS) --dist loadgroup -m "not slow" $(TESTS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --directory .data/coverage/html
+	$(BIN)/coverage report --sort=cover --skip-empty | sed -n '1,12p;$$p'
+
+slow: machine-for-tests .venv/dev .venv/client
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup -m slow $(TESTS)
 
 lint: .venv/dev
 	$(BIN)/ruff check --quiet .
@@ -67,7 +80,7 @@ fuzz-templates: .venv/dev
 	  $(BIN)/python -m pytest -q tests/fuzz/test_templates.py
 
 security: machine .venv/dev
-	SECURITY_WHOLE=1 $(BIN)/python -m pytest -q tests/fuzz/test_injections.py \
+	ALL_CASES=1 $(BIN)/python -m pytest -q tests/fuzz/test_injections.py \
 	  tests/console/test_url_permissions.py tests/api/test_isolation.py
 
 oidc: machine-for-tests .venv/dev
@@ -184,7 +197,7 @@ proxy: machine .venv/dev
 	$(BIN)/python -m pytest -q -s tests/notifyproject/serving/proxy.py
 
 accessibility: machine-for-tests .venv/dev
-	ACCESSIBILITY_WHOLE=1 $(BIN)/python -m pytest -q tests/browser/test_accessibility.py
+	ALL_CASES=1 $(BIN)/python -m pytest -q tests/browser/test_accessibility.py
 
 screenshots: machine-for-tests .venv/dev
 	$(BIN)/python -m pytest -q tests/browser/screenshots.py

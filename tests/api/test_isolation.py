@@ -43,7 +43,8 @@ from tests.support.clients.routes import (
 )
 from tests.support.factories import notifications as factories
 from tests.support.factories.digests import opened
-from tests.support.security_cases import sampled
+from tests.support.samples import sampled
+from tests.support.tables import each_case
 
 MARKER = "only-for-the-first-app"
 
@@ -186,7 +187,7 @@ def test_each_sample_resolves_to_its_route(world: World) -> None:
         assert resolve(f"/api/v1{path}").url_name == route[0]
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+@each_case("route", ROUTES)
 def test_request_without_valid_credentials_is_401(world: World, route: Route) -> None:
     ended = inbox_token(world.first, "ada")
     inbox_tokens.revoke(client_id=world.first.id, jti=claims_of(ended)["jti"], now=utc_now())
@@ -199,17 +200,17 @@ def test_request_without_valid_credentials_is_401(world: World, route: Route) ->
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", INBOX, ids=name_of)
+@each_case("route", INBOX)
 def test_api_key_opens_no_inbox_route(world: World, route: Route) -> None:
     assert world.ask(route, world.first.key).status_code == 401
 
 
-@pytest.mark.parametrize("route", APPS, ids=name_of)
+@each_case("route", APPS)
 def test_inbox_token_opens_no_client_route(world: World, route: Route) -> None:
     assert world.ask(route, world.token).status_code == 401
 
 
-@pytest.mark.parametrize("route", APPS, ids=name_of)
+@each_case("route", APPS)
 def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
@@ -219,7 +220,7 @@ def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", APPS, ids=name_of)
+@each_case("route", APPS)
 def test_request_with_only_the_scope_is_allowed(world: World, route: Route) -> None:
     before = world.belongings()
     _restore(world, route)
@@ -261,7 +262,7 @@ def _described_scopes() -> dict[Route, Scope]:
     return {route: Scope(operations[route]["x-scope"]) for route in APPS}
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@each_case("name", VIEWS)
 def test_method_is_answered_if_and_only_if_allow_lists_it(world: World, name: str) -> None:
     route = next(route for route in ROUTES if route[0] == name)
     credential = world.token if route in INBOX else world.first.key
@@ -278,7 +279,7 @@ def test_method_is_answered_if_and_only_if_allow_lists_it(world: World, name: st
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", [one for one in ROUTES if one[1] == "GET"], ids=name_of)
+@each_case("route", [one for one in ROUTES if one[1] == "GET"])
 def test_head_has_the_status_and_the_permission_of_get(world: World, route: Route) -> None:
     credential = world.token if route in INBOX else world.first.key
     statuses = [world.ask(route, credential, method).status_code for method in ("GET", "HEAD")]
@@ -288,7 +289,7 @@ def test_head_has_the_status_and_the_permission_of_get(world: World, route: Rout
         assert answer.status_code == 403
 
 
-@pytest.mark.parametrize("route", APPS, ids=name_of)
+@each_case("route", APPS)
 def test_other_client_gets_only_shared_data(world: World, route: Route) -> None:
     before = world.belongings()
     for app in (world.guest,) if sample_of(route).makes else (world.plain, world.other):
@@ -299,7 +300,7 @@ def test_other_client_gets_only_shared_data(world: World, route: Route) -> None:
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", INBOX, ids=name_of)
+@each_case("route", INBOX)
 def test_other_recipient_gets_nothing_of_an_inbox(world: World, route: Route) -> None:
     before = world.belongings()
     for stranger in (inbox_token(world.first, "eve"), inbox_token(world.other, "ada")):

@@ -9,11 +9,12 @@ from django.test import Client
 
 from api.http.problems import MEDIA_TYPE, RETRY_SECONDS
 from domain.time import utc_now
-from notifyproject.platform import middleware
+from notifyproject.platform import cache, middleware
 from tests.support.clients.api import App
 from tests.support.clients.inbox import token as inbox_token
-from tests.support.clients.routes import INBOX, ROUTES, Route, ask, name_of
+from tests.support.clients.routes import INBOX, ROUTES, ask, name_of
 from tests.support.console_urls import addresses_with
+from tests.support.samples import sampled
 
 ID = "0" * 24
 NAMED = {
@@ -36,29 +37,30 @@ def is_unavailable(answer: Any) -> bool:
     return (answer.status_code, answer.headers.get("Retry-After")) == (503, str(RETRY_SECONDS))
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=name_of)
-def test_every_route_says_that_the_store_is_unavailable(app: App, hang: Hang, route: Route) -> None:
-    credential = inbox_token(app) if route in INBOX else app.key
+def test_every_route_says_that_the_store_is_unavailable(app: App, hang: Hang) -> None:
+    token = inbox_token(app)
     hang()
-    answer = ask(app.http, route, credential, named=NAMED)
-    assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
-    assert is_unavailable(answer)
-    assert answer.headers["Content-Type"] == MEDIA_TYPE
+    wrong = {}
+    for route in ROUTES:
+        cache.clear_all()
+        answer = ask(app.http, route, token if route in INBOX else app.key, named=NAMED)
+        is_right = is_unavailable(answer) and answer.json()["code"] == "store_unavailable"
+        if not is_right or answer.headers["Content-Type"] != MEDIA_TYPE:
+            wrong[name_of(route)] = (answer.status_code, answer.content)
+    assert wrong == {}
 
 
 BAD_BODIES = [b"", b"{", b"[]", b"{}", b'{"type": 7}', b"\xff"]
 
 
-@pytest.mark.parametrize("body", BAD_BODIES, ids=ascii)
-def test_a_request_that_is_refused_without_a_read_is_not_a_500(
-    app: App, hang: Hang, body: bytes
-) -> None:
+def test_a_request_that_is_refused_without_a_read_is_not_a_500(app: App, hang: Hang) -> None:
     # The process has copies of the configuration, so that nothing is read before the refusal.
     assert app.notify().status_code == 202
     hang()
-    answer = app.send("/notifications", body)
-    assert is_unavailable(answer)
-    assert answer.headers["Allow"] == "GET, POST, HEAD, OPTIONS"
+    for body in BAD_BODIES:
+        answer = app.send("/notifications", body)
+        assert is_unavailable(answer), body
+        assert answer.headers["Allow"] == "GET, POST, HEAD, OPTIONS", body
 
 
 @pytest.mark.parametrize("key", [None, "ntf_abcdefghij_unknown", "x" * 500])
@@ -70,20 +72,19 @@ def test_a_request_without_a_valid_key_is_not_a_500(app: App, hang: Hang, key: s
         assert answer.status_code in (200, 401) or is_unavailable(answer), method
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/metrics", "/api/docs", "/webhooks/sendgrid", "/nope", "/api/v1/nope"]
-)
-def test_other_paths_are_not_a_500(app: App, hang: Hang, path: str) -> None:
+def test_other_paths_are_not_a_500(app: App, hang: Hang) -> None:
     hang()
-    for method in ("get", "post"):
-        answer = getattr(app.http, method)(path)
-        assert answer.status_code < 500 or is_unavailable(answer), method
+    for path in ("/", "/metrics", "/api/docs", "/webhooks/sendgrid", "/nope", "/api/v1/nope"):
+        for method in ("get", "post"):
+            answer = getattr(app.http, method)(path)
+            assert answer.status_code < 500 or is_unavailable(answer), (method, path)
 
 
 def test_no_page_of_the_console_is_a_500(console: Client, hang: Hang) -> None:
     console.raise_request_exception = False
     hang()
-    for path in ["/admin/", *addresses_with(str(ObjectId.from_datetime(utc_now())))]:
+    addresses = addresses_with(str(ObjectId.from_datetime(utc_now())))
+    for path in ["/admin/", *sampled(addresses, each=3)]:
         answer = console.get(path)
         assert answer.status_code < 400 or is_unavailable(answer), path
     page = console.get("/admin/notifications/notification/")

@@ -72,6 +72,7 @@ def accept(ledger: Ledger, reference: AttemptReference, *, at: datetime) -> None
     ledger.record_acceptance(post, reference, now=at)
 
 
+@pytest.mark.slow
 def test_invariants_hold_while_processes_are_killed_between_writes() -> None:
     settings = Settings(
         seed=1,

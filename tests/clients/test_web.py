@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 from django.test import Client
 
@@ -26,6 +27,7 @@ def _run(*command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_packages_pass_their_tests_and_give_the_served_file(tmp_path: Path) -> None:
     if shutil.which("npm") is None:
         # Node.js is no prerequisite of the tests: they hold the served file's hash everywhere.

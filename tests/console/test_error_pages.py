@@ -10,6 +10,7 @@ from api.http.problems import MEDIA_TYPE
 from console.recipients.list import RecipientAdmin
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.console_urls import addresses_with
+from tests.support.samples import sampled
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -41,14 +42,12 @@ def test_unknown_page_links_home_and_search(console: Client, path: str) -> None:
 HOSTILE = ["1", "x", "0" * 24, "9" * 400, "a_20b\0$", "../x", "%2e%00", "😀"]
 
 
-@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:12])
-def test_no_address_of_the_console_fails(console: Client, value: str) -> None:
+def test_no_address_of_the_console_fails(console: Client) -> None:
     console.raise_request_exception = False
-    statuses = {}
-    for address in addresses_with(value):
-        statuses[address] = console.get(address).status_code
-    assert len(statuses) > 80 or "/" in value
-    assert {one for one, status in statuses.items() if status >= 500} == set()
+    addresses = [address for value in HOSTILE for address in addresses_with(value)]
+    assert len(addresses) > 80 * (len(HOSTILE) - 1)
+    checked = sampled(addresses, each=11)
+    assert [one for one in checked if console.get(one).status_code >= 500] == []
 
 
 @pytest.mark.parametrize("model", ["auth/group", "access/apiclient", "recipients/recipient"])

@@ -17,7 +17,7 @@ from notifyproject.db.collections import database
 from tests.support import console_urls
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.console_urls import CHANGES, FORMS, NOBODY, READS
-from tests.support.security_cases import sampled
+from tests.support.samples import sampled
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

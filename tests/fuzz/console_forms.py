@@ -9,8 +9,6 @@ from urllib.parse import urljoin
 from django.test import Client
 from django.urls import reverse
 
-from tests.support.console_urls import page_paths
-
 TOKEN = "csrfmiddlewaretoken"
 CHECKED = ("checkbox", "radio")
 IGNORED = ("submit", "button", "image", "reset", "file")
@@ -82,13 +80,13 @@ class _Parser(HTMLParser):
             self._name, self._is_text = "", False
 
 
-def every_form(console: Client, more: Iterable[str]) -> list[Form]:
-    """Return the forms of all pages and of ``more`` paths, those that delete last.
+def every_form(console: Client, pages: Iterable[str]) -> list[Form]:
+    """Return the forms of these pages, those that delete last.
 
     Submits each, because some are answered with another that asks for a confirmation.
     """
     found: dict[tuple[str, frozenset[str]], Form] = {}
-    for path in (*page_paths(), *more):
+    for path in pages:
         for form in forms_of(console.get(path), path):
             found.setdefault((form.action, frozenset(form.values)), form)
     for form in [one for one in found.values() if not one.deletes]:

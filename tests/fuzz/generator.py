@@ -91,6 +91,9 @@ class Fuzzer:
         """Send ``cases`` requests. Yield the results after each round of all operations."""
         turns = [*product(GenerationMode, self.operations)]
         each = max(1, min(EACH, cases // len(turns)))
+        # Too few for a round: some operations, in their order.
+        step = max(1, len(turns) // cases)
+        turns = turns[first_seed % step :: step]
         for number in count(first_seed):
             self.known = self.maker.everything()
             for mode, operation in turns:

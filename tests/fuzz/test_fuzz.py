@@ -1,6 +1,6 @@
 """Every answer matches the API's description, and none is a 500.
 
-Sends a few hundred requests, the same in every run. ``make fuzz`` sends 10,000.
+Sends a request of a quarter of the operations, others in each run. ``make fuzz`` sends 10,000.
 """
 
 import os
@@ -12,25 +12,28 @@ from drf_spectacular.generators import SchemaGenerator
 
 from api.http.problems import INVALID_STATE
 from api.notifications import statistics
-from tests.fuzz.generator import Fuzzer
 from tests.fuzz.seed_data import Seeder
+from tests.support import samples
 from tests.support.clients.api import new_app
 from tests.support.clients.inbox import token
 
 IS_LONG = "FUZZ_CASES" in os.environ
-CASES = int(os.environ.get("FUZZ_CASES", "300"))
-SEED = int(os.environ.get("FUZZ_SEED", "1"))
+CASES = int(os.environ.get("FUZZ_CASES", "60"))
+SEED = int(os.environ.get("FUZZ_SEED", samples.SEED))
 
 
 @pytest.fixture
-def asker(db: None, broker: Any) -> Fuzzer:
+def asker(db: None, broker: Any) -> Any:
+    """Return a fuzzer, whose library takes a second to import."""
+    from tests.fuzz.generator import Fuzzer
+
     app = new_app("app")
     described = SchemaGenerator().get_schema(request=None, public=True)
     return Fuzzer(key=app.key, token=lambda: token(app), maker=Seeder(app=app, described=described))
 
 
 def test_every_answer_matches_the_description(
-    asker: Fuzzer, capsys: pytest.CaptureFixture[str]
+    asker: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for found in asker.ask(cases=CASES, first_seed=SEED):
         if IS_LONG:
@@ -38,10 +41,11 @@ def test_every_answer_matches_the_description(
                 answers = dict(sorted(found.statuses.items()))
                 print(f"seed {SEED}: {found.cases} requests, {len(found.faults)} faults, {answers}")
     assert found.faults == {}, f"with FUZZ_SEED={SEED}"
-    assert found.operations >= {one["operationId"] for one in asker.described}
+    if IS_LONG:
+        assert found.operations >= {one["operationId"] for one in asker.described}
 
 
-def test_undescribed_answer_is_found(asker: Fuzzer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undescribed_answer_is_found(asker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     named = {one.definition.raw["operationId"]: one for one in asker.operations}
     asker.operations = [named["getNotificationStats"]]
     for wrong, fault in (

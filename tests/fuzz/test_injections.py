@@ -29,11 +29,11 @@ from tests.fuzz.seed_data import Seeder
 from tests.support.clients.api import App, new_app, request
 from tests.support.clients.console import register_ada
 from tests.support.clients.inbox import token
-from tests.support.console_urls import addresses_with
+from tests.support.console_urls import addresses_with, page_paths
 from tests.support.factories import notifications as factories
 from tests.support.factories.one_of_each import store_one_of_each
 from tests.support.mongo.taken_operators import MARKER, taken
-from tests.support.security_cases import sampled
+from tests.support.samples import IS_WHOLE, sampled
 
 PRODUCT = str(7331 * 7907)
 PAYLOADS: dict[str, Any] = {
@@ -119,7 +119,7 @@ def test_hostile_text_in_any_field_of_the_api_is_only_text(
     described = SchemaGenerator().get_schema(request=None, public=True)
     known = Seeder(app=app, described=described).everything()
     cases = list(_api_cases(described, known))
-    checked = sampled(cases, each=23)
+    checked = sampled(cases, each=47)
     client, sent = Client(raise_request_exception=False), Sent()
     inbox = token(app)
     taken.commands.clear()
@@ -149,7 +149,7 @@ def test_hostile_text_in_any_address_of_the_console_is_only_text(
     console.raise_request_exception = False
     texts = {name: text for name, text in PAYLOADS.items() if isinstance(text, str)}
     cases = [*_console_lists(texts), *_console_paths(texts)]
-    checked = sampled(cases, each=31)
+    checked = sampled(cases, each=47)
     sent = Sent()
     taken.commands.clear()
     for name, url in checked:
@@ -165,20 +165,20 @@ def test_hostile_text_in_any_form_of_the_console_is_only_text(
     console.raise_request_exception = False
     cases = [
         (form, name, payload)
-        for form in every_form(console, _store_pages())
+        for form in every_form(console, sampled([*page_paths(), *_store_pages()], each=4))
         for name in form.values
         for payload, text in PAYLOADS.items()
         if isinstance(text, str) and payload != "surrogate"
         if payload != "Liquid" or not form.action.endswith(TEMPLATE_FORM)
     ]
-    checked = sampled(cases, each=41)
+    checked = sampled(cases, each=13)
     sent = Sent()
     taken.commands.clear()
     for form, name, payload in checked:
         answer = console.post(form.action, {**form.values, name: PAYLOADS[payload]}, follow=True)
         sent.note(f"{form.action} {name}: {payload}", answer)
     assert sent.wrong is None
-    assert len({form.action for form, _, _ in cases}) > 50
+    assert len({form.action for form, _, _ in cases}) > (50 if IS_WHOLE else 10)
     assert console.get("/admin/").status_code == 200, "the session goes on"
     with capsys.disabled():
         print(f"\nforms: {sent.count} of {len(cases)} requests with hostile text")
@@ -194,7 +194,7 @@ def test_hostile_text_in_any_header_is_only_text(
         for payload, text in PAYLOADS.items()
         if isinstance(text, str)
     ]
-    checked = sampled(cases, each=43)
+    checked = sampled(cases, each=101)
     console.raise_request_exception = False
     sent = Sent()
     taken.commands.clear()
