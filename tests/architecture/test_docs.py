@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-import pytest
 from drf_spectacular.generators import SchemaGenerator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -16,6 +15,7 @@ from callbacks.events import EventType
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.models import Notification
 from tests.support.source import ROOT
+from tests.support.tables import each_case
 
 NOT_LINKED = {"clients/web/README.md"}
 """Pages that no other page needs to link."""
@@ -76,7 +76,7 @@ def links(page: str) -> Iterator[tuple[str, str]]:
             yield str(Path(file).resolve().relative_to(ROOT)), anchor
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_case("page", PAGES)
 def test_links_lead_to_a_file_and_to_one_heading(page: str) -> None:
     wrong = [
         f"{file}#{anchor}" if anchor else file
@@ -96,7 +96,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set(PAGES) - reached == NOT_LINKED
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_case("page", PAGES)
 def test_named_files_exist(page: str) -> None:
     named = set(re.findall(r"`([a-z][\w/.-]*/[\w.-]+\.[a-z]+)`", text(page)))
     ours = {file for file in named if (ROOT / file.partition("/")[0]).is_dir()}
@@ -128,7 +128,7 @@ def rows_of(page: str) -> Iterator[tuple[int, str]]:
             yield number, line.strip(" >")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_case("page", PAGES)
 def test_tables_render_with_as_many_cells_in_each_row_as_in_the_header(page: str) -> None:
     """A line before a table, or an indentation that doesn't fit, makes a paragraph of pipes."""
     tables = [token.map for token in tokens(page) if token.type == "table_open" and token.map]
@@ -200,7 +200,7 @@ def is_path(text: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_case("page", PAGES)
 def test_page_names_no_scope_event_or_path_that_is_not_there(page: str) -> None:
     """A renamed or mistyped one is found wherever it stands, not in the tables alone."""
     if page == "CHANGELOG.md":

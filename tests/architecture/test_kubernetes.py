@@ -23,6 +23,7 @@ from monitoring import prometheus
 from notifyproject import healthcheck
 from notifyproject.settings.variables import VARIABLES
 from tests.support.source import ROOT
+from tests.support.tables import each_case
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 VERSIONS = ("1.30", "1.37")
@@ -114,7 +115,7 @@ def variables(path: Path) -> dict[str, str]:
 PODS = {name: one["spec"]["template"] for name, one in workloads()}
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_case("name", BY_NAME)
 def test_manifest_matches_the_schema_of_its_kind(name: str) -> None:
     manifest = BY_NAME[name]
     if manifest["kind"] in CUSTOM:
@@ -155,7 +156,7 @@ def test_all_programs_wait_for_the_migrations_of_their_version() -> None:
         assert wait["command"][2] in get_commands()
 
 
-@pytest.mark.parametrize("name", PODS)
+@each_case("name", PODS)
 def test_pod_runs_without_privileges_on_a_read_only_root(name: str) -> None:
     pod = PODS[name]["spec"]
     assert pod["automountServiceAccountToken"] is False
@@ -175,7 +176,7 @@ def test_pod_runs_without_privileges_on_a_read_only_root(name: str) -> None:
         assert "memory" in container["resources"]["limits"]
 
 
-@pytest.mark.parametrize("name", PODS)
+@each_case("name", PODS)
 def test_container_gets_the_settings_and_the_secret(name: str) -> None:
     for container in containers({"spec": {"template": PODS[name]}}):
         settings, secret = container["envFrom"]

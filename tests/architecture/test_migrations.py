@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.source import ROOT
+from tests.support.tables import each_case
 
 MIGRATIONS = sorted(
     path
@@ -42,7 +43,7 @@ def live_code(path: Path) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-@pytest.mark.parametrize("path", MIGRATIONS, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+@each_case("path", MIGRATIONS)
 def test_migration_imports_no_live_code(path: Path) -> None:
     assert not list(live_code(path))
 

@@ -5,13 +5,14 @@ Native code that overflows its stack ends the process, where Python raises an ex
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.support.source import ROOT, SERVICE, files, tree
+from tests.support.source import ROOT, SERVICE, files, nodes
+from tests.support.tables import each_case
 
 _NATIVE = re.compile(r"\.(so|pyd|dylib)(\.|$)")
 LIMITED = {
@@ -59,13 +60,17 @@ IMPORTED_BY = {
 MODULES = {"protobuf": "google.protobuf", "pyyaml": "yaml", "rpds-py": "rpds"}
 
 
+def pinned() -> set[str]:
+    exports = [
+        (ROOT / f"{name}.txt").read_text() for name in ("requirements", "requirements-tracing")
+    ]
+    return set(re.findall(r"^([\w.-]+)==", "\n".join(exports), re.MULTILINE))
+
+
 def native() -> set[str]:
     """Return the pinned distributions with native code."""
-    pinned = set()
-    for name in ("requirements.txt", "requirements-tracing.txt"):
-        pinned |= set(re.findall(r"^([\w.-]+)==", (ROOT / name).read_text(), re.MULTILINE))
     found = set()
-    for name in pinned:
+    for name in pinned():
         try:
             contents = metadata.files(name) or []
         except metadata.PackageNotFoundError:
@@ -85,17 +90,21 @@ def importers(module: str) -> set[str]:
     }
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
+@cache
+def _imported(path: Path) -> frozenset[str]:
+    found: set[str] = set()
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
+            found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from (f"{node.module}.{one.name}" for one in node.names)
+            found |= {f"{node.module}.{one.name}" for one in node.names}
+    return frozenset(found)
 
 
 def test_each_native_library_is_listed() -> None:
     listed = {*LIMITED, *HARMLESS, *UNUSED}
     assert native() - listed == set(), "say what limits its input"
+    assert listed - pinned() == set(), "they are gone"
 
 
 @pytest.mark.parametrize("library", LIMITED)
@@ -104,7 +113,7 @@ def test_named_limits_exist(library: str) -> None:
         assert limit in (ROOT / path).read_text(), path
 
 
-@pytest.mark.parametrize("library", UNUSED)
+@each_case("library", UNUSED)
 def test_unused_libraries_are_not_imported(library: str) -> None:
     assert importers(MODULES.get(library, library.replace("-", "_"))) == set()
 

@@ -22,6 +22,7 @@ from notifyproject.settings.base import queue_names, urgent_queue_names
 from notifyproject.stack import running
 from tasks import schedule, tasks
 from tests.support.source import ROOT, SERVICE, calls, files, text
+from tests.support.tables import each_case
 
 PUBLISHERS = {
     "notifyproject/platform/broker.py": "wake-ups, each to the queue that its publisher names",
@@ -50,8 +51,8 @@ def test_all_tasks_are_registered() -> None:
     }
 
 
-@pytest.mark.parametrize("priority", list(Priority))
-@pytest.mark.parametrize("channel", list(Channel))
+@each_case("priority", list(Priority))
+@each_case("channel", list(Channel))
 def test_every_wakeup_queue_is_consumed(channel: Channel, priority: Priority) -> None:
     consumed = {queue.name for queue in settings.CELERY_TASK_QUEUES}
     assert queues.queue_name(channel, priority) in consumed
@@ -74,7 +75,7 @@ def test_closing_of_digests_holds_up_no_critical_delivery() -> None:
     assert queues.DIGESTS not in urgent_queue_names()
 
 
-@pytest.mark.parametrize("name", sorted(our_tasks()))
+@each_case("name", our_tasks)
 def test_every_task_queue_is_consumed(name: str) -> None:
     route = app.amqp.router.route({}, name)
     assert route["queue"].name in queue_names()
@@ -126,7 +127,7 @@ def test_periodic_tasks_exist() -> None:
         assert row.queue is None or row.queue in queue_names()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "task",
     [
         *(tasks.handle_wakeup, tasks.pull, tasks.run_broadcast, tasks.run_bulk_operation),
@@ -134,7 +135,6 @@ def test_periodic_tasks_exist() -> None:
         *(tasks.sweep, tasks.roll_up, tasks.evaluate_alerts, tasks.remove_content),
         *(tasks.publish_callback_events, tasks.send_callbacks, tasks.sweep_callbacks),
     ],
-    ids=lambda task: task.name,
 )
 def test_task_arguments_are_ids_and_words(task: Any) -> None:
     types = get_type_hints(inspect.unwrap(task.run))

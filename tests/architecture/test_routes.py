@@ -16,6 +16,7 @@ from access.clients.authentication import (
     OwnsInbox,
 )
 from access.models import Scope
+from tests.support.tables import each_case
 
 OPEN = {
     "": "redirects to the console, which requires a login",
@@ -64,15 +65,13 @@ def test_there_are_routes_of_every_kind() -> None:
     assert len(ADMIN) > 20
 
 
-@pytest.mark.parametrize("address", sorted(INBOX))
+@each_case("address", sorted(INBOX))
 def test_inbox_route_requires_an_inbox_token(address: str) -> None:
     assert list(API[address].authentication_classes) == [InboxAuthentication]
     assert list(API[address].permission_classes) == [OwnsInbox]
 
 
-@pytest.mark.parametrize(
-    "address", [address for address in API if address not in OPEN and address not in INBOX]
-)
+@each_case("address", [address for address in API if address not in OPEN and address not in INBOX])
 def test_api_route_requires_a_key_and_a_scope_per_method(address: str) -> None:
     view = API[address]
     assert view.authentication_classes == [KeyAuthentication]
@@ -83,7 +82,7 @@ def test_api_route_requires_a_key_and_a_scope_per_method(address: str) -> None:
     assert all(isinstance(scope, Scope) for scope in view.scopes.values())
 
 
-@pytest.mark.parametrize("address", [address for address in ADMIN if address not in OPEN])
+@each_case("address", [address for address in ADMIN if address not in OPEN])
 def test_console_page_requires_a_login(address: str) -> None:
     pattern = ADMIN[address]
     words = dict.fromkeys(pattern.pattern.regex.groupindex, "x")
@@ -97,7 +96,7 @@ def test_console_page_requires_a_login(address: str) -> None:
             assert response["Location"].startswith(("/admin/login/", "/admin/")), method
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address", [address for address in ROUTES if address not in API and address not in ADMIN]
 )
 def test_open_route_has_a_reason(address: str) -> None:

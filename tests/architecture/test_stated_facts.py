@@ -24,7 +24,7 @@ from notifications.receipts import webhook_log
 from notifyproject.platform import clock_check
 from recipients import service_windows
 from tasks.schedule import MINUTE
-from tests.support.source import ROOT, files, text, tree
+from tests.support.source import ROOT, files, nodes, text
 
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 _UNITS |= {"d": 86_400, "day": 86_400}
@@ -100,7 +100,7 @@ NO_FACTS = {
 def stated() -> Iterator[tuple[str, str]]:
     """Yield each duration in a text of the console or the API, with its file."""
     for path in files("api", "console"):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield from ((str(path), one[0]) for one in _DURATION.finditer(node.value))
     for template in sorted((ROOT / "templates" / "console").rglob("*.html")):
@@ -118,6 +118,7 @@ def test_each_stated_duration_is_compared_with_the_code() -> None:
     listed = {(path, one) for path, facts in FACTS.items() for one in facts}
     assert found - listed == set(), "name the code's value in FACTS"
     assert listed - found == set(), "they are gone"
+    assert NO_FACTS.keys() - {path for path, _ in stated()} == set(), "they state none"
 
 
 def test_stated_durations_are_those_of_the_code() -> None:

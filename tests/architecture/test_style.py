@@ -1,11 +1,10 @@
 """Rules for every file."""
 
-import ast
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.support.source import EVERYTHING, ROOT, SERVICE, files, text, tree
+from tests.support.source import EVERYTHING, ROOT, SERVICE, files, text
 
 ALL = files(*EVERYTHING)
 HERE = Path("tests", "architecture", "test_style.py")
@@ -14,7 +13,6 @@ MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 SILENCERS = re.compile(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover|ruff:|mypy:)")
 SKIPPING = re.compile(r"\b(pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip)\b")
 CLOCKS = ("datetime.now(", "datetime.utcnow(", "timezone.now(", "date.today(")
-PRINTING = ("print", "pprint", "breakpoint")
 
 
 def offenders(paths: Iterable[Path], offends: Callable[[Path], object]) -> list[str]:
@@ -43,34 +41,6 @@ def test_no_test_changes_the_process_id_that_libraries_read() -> None:
     """The threads of PyMongo would abandon their connections without closing them."""
     pattern = re.compile(r"""setattr\(("os\.|os, ")getpid""")
     assert offenders(files("tests"), lambda path: pattern.search(text(path))) == []
-
-
-def catches_everything(path: Path) -> bool:
-    """Return whether a file has a bare ``except``, or swallows every error."""
-    if "except" not in text(path):
-        return False
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ExceptHandler):
-            name = ast.unparse(node.type) if node.type else None
-            hides = all(isinstance(line, ast.Pass) for line in node.body)
-            if name is None or (hides and name in ("Exception", "BaseException")):
-                return True
-    return False
-
-
-def test_no_error_is_swallowed() -> None:
-    assert offenders(ALL, catches_everything) == []
-
-
-def prints(path: Path) -> bool:
-    is_program = path.stem == "__main__" or "stack" in path.parts
-    calls = (node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
-    called = {function.id for function in calls if isinstance(function, ast.Name)}
-    return not is_program and not called.isdisjoint(PRINTING)
-
-
-def test_service_code_does_not_print() -> None:
-    assert offenders(files(*SERVICE, "sandbox"), prints) == []
 
 
 def reads_environment(path: Path) -> bool:

@@ -1,18 +1,19 @@
 """No test depends on the machine's speed: only tests/support/waiting.py sleeps or measures."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.support import waiting
-from tests.support.source import files, tree
+from tests.support.source import files, text, tree
 
 HELPER = Path("tests", "support", "waiting.py")
 RUNNING = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "thread_time"}
 """Functions of the module ``time`` that wait or measure."""
 LIMITED = {"join", "result", "wait"}
+CANDIDATE = re.compile(r"\btime\b|timeout=\d|\.(join|result|wait)\(\d")
+"""What each of the offences has in its text."""
 
 
 def offences(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -47,35 +48,11 @@ def _is_tight(node: ast.expr) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("time.sleep(1)", "began = time.monotonic()", "from time import sleep"),
-        *("assert abs(x - time.time()) < 5", "assert process.wait(10) == 0"),
-        *("thread.join(timeout=5)", "Barrier(2, timeout=10)", "fcm.send(push, timeout=2.5)"),
-    ],
-)
-def test_timing_dependence_is_found(line: str) -> None:
-    assert len(list(offences(ast.parse(line)))) == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("until(lambda: thread.is_alive())", "now = int(time.time())"),
-        *("assert before <= stamp <= after", "assert process.wait(LIMIT) == 0", "', '.join(words)"),
-        *("while not over.wait(0.05): go_on()", "smtp.send(mail, timeout=SHORT)"),
-    ],
-)
-def test_harmless_code_is_not_reported(line: str) -> None:
-    assert list(offences(ast.parse(line))) == []
-
-
 def test_no_test_depends_on_machine_speed() -> None:
     found = [
         f"{path}:{line}: {what}"
         for path in files("tests")
-        if path != HELPER
+        if path != HELPER and CANDIDATE.search(text(path))
         for line, what in offences(tree(path))
     ]
     assert found == []

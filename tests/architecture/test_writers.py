@@ -1,6 +1,7 @@
 """Only the store writes delivery state."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from django.test import RequestFactory
 
 from access.models import StaffUser
 from notifications.models import DeliveryAttempt, Notification
-from tests.support.source import SERVICE, calls, files, text, tree
+from tests.support.source import SERVICE, calls, files, nodes, text
 
 WRITES = frozenset(
     {
@@ -26,14 +27,6 @@ ORM_WRITES = frozenset(
     }
 )
 OURS = frozenset({"notifications", "delivery_attempts"})
-HANDLES = {
-    ast.unparse(node.targets[0]): ast.literal_eval(node.value.args[0])
-    for path in files(*SERVICE)
-    for node in ast.walk(tree(path))
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-    if ast.unparse(node.value.func) == "Documents"
-}
-"""Names of handles of collections, and the collections' names."""
 NAMED = {
     ("access/clients/registry.py", "clients"): "api_clients",
     ("notifications/intake/acceptance.py", "keys"): "idempotency_keys",
@@ -54,13 +47,25 @@ LEASES = Path("notifyproject", "db", "leases.py")
 OTHER_FILES = [path for path in files(*SERVICE) if STORE not in path.parents and path != LEASES]
 
 
+@cache
+def handles() -> dict[str, str]:
+    """Return the names of handles of collections, and the collections' names."""
+    return {
+        ast.unparse(node.targets[0]): ast.literal_eval(node.value.args[0])
+        for path in files(*SERVICE)
+        for node in nodes(path)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if ast.unparse(node.value.func) == "Documents"
+    }
+
+
 def collection_of(path: Path, node: ast.expr) -> str | None:
     """Return the name of the collection that an expression denotes, or None if unknown."""
     if isinstance(node, ast.Name):
         return NAMED.get((str(path), node.id))
     key: ast.expr | None = None
     if isinstance(node, ast.Call) and not node.args:
-        return HANDLES.get(ast.unparse(node.func))
+        return handles().get(ast.unparse(node.func))
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "collection":
         key = node.args[0]
     if isinstance(node, ast.Subscript):
@@ -76,19 +81,23 @@ def method(call: ast.Call) -> ast.Attribute:
 
 
 def test_only_the_store_writes_to_its_collections() -> None:
+    named = set()
     for path in OTHER_FILES:
         for place, call in calls(path):
             if method(call).attr in WRITES:
+                if isinstance(variable := method(call).value, ast.Name):
+                    named.add((str(path), variable.id))
                 name = collection_of(path, method(call).value)
                 assert name is not None, f"{place}: which collection is written to here?"
                 assert name not in OURS, f"{place}: only the store writes to {name}"
+    assert NAMED.keys() <= named, "nothing is written by them"
 
 
 def test_only_the_store_declares_leases_on_its_collections() -> None:
     declared = {
-        HANDLES[ast.unparse(keyword.value)]
+        handles()[ast.unparse(keyword.value)]
         for path in OTHER_FILES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Leases"
         for keyword in node.keywords
         if keyword.arg == "collection"
@@ -98,12 +107,14 @@ def test_only_the_store_declares_leases_on_its_collections() -> None:
 
 
 def test_only_the_store_creates_bulk_writes() -> None:
+    assert {*MAKES, *MERGES} <= {str(path) for path in OTHER_FILES}
     for path in OTHER_FILES:
-        names = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
-        assert str(path) in MAKES or not names & WRITES, path
+        names = {node.id for node in nodes(path) if isinstance(node, ast.Name)}
+        assert (str(path) in MAKES) == bool(names & WRITES), path
         merges = text(path).replace("$mergeObjects", "").count("$merge")
         into = MERGES.get(str(path))
         assert merges == (text(path).count(into) if into else 0), path
+        assert merges or not into, path
         assert '"$out"' not in text(path), path
 
 

@@ -35,6 +35,7 @@ from notifyproject_client.rest.models.recipient_request import RecipientRequest
 from notifyproject_client.retry import parse_retry_after
 
 from callbacks import signing
+from tests.support.tables import each_case
 
 KEY = "ntf_abc_secret"
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -225,7 +226,7 @@ def test_error_after_the_last_retry_has_the_idempotency_key() -> None:
     assert len(service.requests) == 3
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
+@each_case("status", [400, 401, 403, 404, 409, 413, 422])
 def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
     service = Service(problem(status, "validation_failed"))
     with pytest.raises(
@@ -319,7 +320,7 @@ GENERATED: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize(("function", "arguments"), GENERATED, ids=lambda one: str(one)[:40])
+@each_case("function, arguments", GENERATED)
 def test_generated_function_raises_the_problem(function: Any, arguments: Any) -> None:
     service = Service(problem(403, "insufficient_scope"), problem(503, "store_unavailable"))
     notifier = service.notifier()
@@ -452,8 +453,8 @@ def test_callback_is_verified_with_any_secret_and_any_signature() -> None:
     assert verify_callback(rotated, EVENT, secret=SECRET, now=now)
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "seconds"),
+@each_case(
+    "headers, body, seconds",
     [
         (signed(), EVENT + b" ", 0),
         (signed(secret="whsec_" + base64.b64encode(b"o" * 32).decode()), EVENT, 0),
@@ -483,6 +484,6 @@ def _waits() -> Iterator[tuple[str, float | None]]:
     yield format_datetime(NOW - timedelta(days=1), usegmt=True), 0.0
 
 
-@pytest.mark.parametrize(("text", "seconds"), list(_waits()))
+@each_case("text, seconds", list(_waits()))
 def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
     assert parse_retry_after({"Retry-After": text}, now=NOW) == seconds

@@ -31,6 +31,7 @@ from delivery.circuit_breaker import (
 from notifyproject.platform import server_health, valkey
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.valkey_faults import at_once, own_valkey, unavailable, unresponsive
+from tests.support.tables import each_case
 from tests.support.waiting import SHORT
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
@@ -478,7 +479,7 @@ def test_any_history_has_one_probe_at_a_time_and_its_success_closes() -> None:
     run_state_machine_as_test(
         CircuitHistories,
         settings=settings(
-            max_examples=100,
+            max_examples=25,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -491,11 +492,12 @@ ODD = (b"nan", b"-nan", b"inf", b"-5", b"1e300", b"9" * 40, b"", b"soon", b"\xff
 OPEN_FIELDS = ("until", "opened_at", "openings", "doubted", "probe", "probe_until", "reason")
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("field", [*OPEN_FIELDS, "trial_failures", "s", "f", "r", "e"])
+@each_case("odd", ODD)
+@each_case("field", [*OPEN_FIELDS, "trial_failures", "s", "f", "r", "e"])
 def test_odd_stored_value_counts_as_absent(field: str, odd: bytes, broker: redis.Redis) -> None:
     bucket = str(valkey.to_milliseconds(NOON) // 10_000)
     names = {"s": f"s{bucket}", "f": f"f{bucket}", "r": f"r{FIVE[0]}", "e": f"eaccount/{FIVE[0]}"}
+    broker.flushdb()
     with capture_logs() as logs:
         trip()
         assert isinstance(permission(FIRST_WAIT), Probe)

@@ -16,6 +16,7 @@ from notifications.content.templates import FILES
 from notifications.store.documents import content_of, recipient_of
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, when
+from tests.support.tables import each_case
 
 PAGE = Path(settings.BASE_DIR, "docs", "guides", "templates.md").read_text(encoding="utf-8")
 REQUESTS = [
@@ -93,6 +94,6 @@ def test_type_is_added_with_two_files_and_a_document(
     assert ">We have found parcel 77.</p>" in request["body"]["content"][1]["value"]
 
 
-@pytest.mark.parametrize("part", FILES)
+@each_case("part", FILES)
 def test_page_names_every_part_and_its_file(part: str) -> None:
     assert f"| `{part}` | `{FILES[part]}` |" in PAGE

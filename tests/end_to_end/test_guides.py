@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -22,6 +23,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App
 from tests.support.source import ROOT
 from tests.support.subprocess import python
+from tests.support.tables import each_case
 
 GUIDES = ROOT / "docs" / "guides"
 PAGES = (ROOT / "README.md", *sorted(GUIDES.glob("*.md")))
@@ -176,7 +178,7 @@ def test_each_page_with_requests_is_tested() -> None:
     assert {page.stem for page in PAGES if curl_commands(page)} == tested
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_case("page", PAGES)
 def test_management_commands_and_make_targets_exist_with_their_options(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     lines = [line.strip() for block in blocks(page) for line in block.splitlines()]
@@ -190,11 +192,15 @@ def test_management_commands_and_make_targets_exist_with_their_options(page: Pat
             assert all(re.match(r"[A-Z_]+=", one) for one in options), line
 
 
+@cache
+def help_of(command: str) -> str:
+    return python("manage.py", command, "--help")
+
+
 def check_command(words: list[str]) -> None:
     name, *arguments = words
     if name in WITHOUT_DJANGO:
-        known = python("manage.py", name, "--help")
-        assert all(one in known for one in arguments if one.startswith("--")), words
+        assert all(one in help_of(name) for one in arguments if one.startswith("--")), words
         return
     command = load_command_class(get_commands()[name], name)
     if arguments and not any("…" in one for one in arguments):

@@ -14,6 +14,7 @@ from bench.chaos.boundaries import BOUNDARY_CASES
 from notifyproject.platform.crash_points import Boundary, make_reach
 from notifyproject.settings.environment import BASE_DIR
 from tests.support.source import SERVICE, calls, files
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 PROGRAM = (
@@ -22,6 +23,7 @@ PROGRAM = (
 )
 
 
+@cache
 @cache
 def places() -> list[str]:
     """Return the name of the boundary at each call of ``crash_points.reach``."""
@@ -33,12 +35,12 @@ def places() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("boundary", Boundary)
+@each_case("boundary", Boundary)
 def test_boundary_is_in_the_code_once(boundary: Boundary) -> None:
     assert places().count(boundary.name) == 1
 
 
-@pytest.mark.parametrize("boundary", Boundary)
+@each_case("boundary", Boundary)
 def test_boundary_is_in_the_crash_scenario(boundary: Boundary) -> None:
     assert boundary in BOUNDARY_CASES
 

@@ -3,11 +3,10 @@
 import inspect
 from pathlib import Path
 
-import pytest
-
 from bench.chaos import page
 from bench.chaos.findings import Scenario
 from bench.chaos.scenarios import SCENARIOS
+from tests.support.tables import each_case
 
 FOUND = {
     "acknowledged": 10_000,
@@ -20,7 +19,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda one: str(one.number))
+@each_case("scenario", SCENARIOS.values())
 def test_scenario_has_sizes_for_every_parameter(scenario: Scenario) -> None:
     wanted = set(inspect.signature(scenario.run).parameters)
     assert set(scenario.full) == set(scenario.short) == wanted

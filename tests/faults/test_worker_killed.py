@@ -27,7 +27,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import failed, plan, stored
 from tests.support.waiting import until
 
-COUNT = 1_000
+COUNT = 250
 RECEIPTS = 2
 """Webhook events per message: processed, delivered."""
 

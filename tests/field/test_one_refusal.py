@@ -60,6 +60,7 @@ from tests.support.fakes.provider import (
     provider_error,
     rate_limited,
 )
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 
@@ -190,11 +191,10 @@ CERTAIN = {
 """Answers for which all wait: credentials, permissions, configuration, and the account's rate."""
 
 
-@pytest.mark.parametrize("name", sorted(TABLE.keys() - CERTAIN.keys()))
-@pytest.mark.parametrize("times", [1, 3 * MIN_FAILURES], ids=["once", "again and again"])
-def test_answer_to_one_recipient_delays_no_code_to_another(
-    fcm: ScriptedProvider, name: str, times: int
-) -> None:
+@each_case("name", sorted(TABLE.keys() - CERTAIN.keys()))
+@each_case("times", [1, 3 * MIN_FAILURES])
+def test_answer_to_one_recipient_delays_no_code_to_another(name: str, times: int) -> None:
+    fcm = ScriptedProvider(name="fcm")
     answer(fcm, *[("ada", TABLE[name])] * times)
     assert leaves_at(fcm, code(), at=NOON + SECOND, until=NOON + WITHIN)
 
@@ -214,17 +214,17 @@ def test_only_these_answers_concern_the_account_at_once() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(CERTAIN))
-def test_answer_about_the_account_holds_others_for_its_pause_only(
-    fcm: ScriptedProvider, name: str
-) -> None:
+@each_case("name", sorted(CERTAIN))
+def test_answer_about_the_account_holds_others_for_its_pause_only(name: str) -> None:
+    fcm = ScriptedProvider(name="fcm")
     answer(fcm, ("ada", CERTAIN[name]))
     pause = max(FIRST_WAIT, timedelta(seconds=getattr(CERTAIN[name], "retry_after", None) or 0))
     assert leaves_at(fcm, code(), at=NOON, until=NOON + pause)
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-def test_five_recipients_in_a_row_are_evidence(fcm: ScriptedProvider, outcome: Outcome) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+def test_five_recipients_in_a_row_are_evidence(outcome: Outcome) -> None:
+    fcm = ScriptedProvider(name="fcm")
     for user in map(str, range(MIN_RECIPIENTS - 1)):
         answer(fcm, (user, outcome))
     assert routes(fcm, code(), at=NOON)
@@ -232,17 +232,17 @@ def test_five_recipients_in_a_row_are_evidence(fcm: ScriptedProvider, outcome: O
     assert not routes(fcm, delivery("ben"), at=NOON)
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-def test_five_recipients_of_one_batch_are_evidence(fcm: ScriptedProvider, outcome: Outcome) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+def test_five_recipients_of_one_batch_are_evidence(outcome: Outcome) -> None:
+    fcm = ScriptedProvider(name="fcm")
     answer(fcm, *((str(n), outcome) for n in range(MIN_RECIPIENTS)))
     assert not routes(fcm, delivery("ben"), at=NOON)
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-@pytest.mark.parametrize("together", [True, False], ids=["one batch", "many batches"])
-def test_acceptance_in_between_disproves(
-    fcm: ScriptedProvider, outcome: Outcome, together: bool
-) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+@each_case("together", [True, False])
+def test_acceptance_in_between_disproves(outcome: Outcome, together: bool) -> None:
+    fcm = ScriptedProvider(name="fcm")
     rounds = [
         *[(str(n), outcome) for n in range(MIN_RECIPIENTS - 1)],
         ("ben", accepted()),
@@ -253,12 +253,11 @@ def test_acceptance_in_between_disproves(
     assert routes(fcm, code(), at=NOON)
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-@pytest.mark.parametrize("place", [0, 10, 19])
-def test_one_good_device_beside_many_refused_ones_disproves(
-    fcm: ScriptedProvider, outcome: Outcome, place: int
-) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+@each_case("place", [0, 10, 19])
+def test_one_good_device_beside_many_refused_ones_disproves(outcome: Outcome, place: int) -> None:
     """All requests of a batch are under way at once: the order of the answers is chance."""
+    fcm = ScriptedProvider(name="fcm")
     batch: list[tuple[str, Outcome]] = [(str(n), outcome) for n in range(20)]
     batch[place] = ("ben", accepted())
     for _ in range(3):
@@ -275,14 +274,16 @@ def test_acceptance_on_another_platform_disproves_nothing(fcm: ScriptedProvider)
     assert routes(fcm, code(), at=NOON, platform="android"), "Android is not concerned"
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-def test_devices_of_one_person_are_one_recipient(fcm: ScriptedProvider, outcome: Outcome) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+def test_devices_of_one_person_are_one_recipient(outcome: Outcome) -> None:
+    fcm = ScriptedProvider(name="fcm")
     answer(fcm, *[("ada", outcome)] * 50)
     assert routes(fcm, code(), at=NOON)
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-def test_evidence_is_forgotten_after_an_hour(fcm: ScriptedProvider, outcome: Outcome) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+def test_evidence_is_forgotten_after_an_hour(outcome: Outcome) -> None:
+    fcm = ScriptedProvider(name="fcm")
     for n in range(MIN_RECIPIENTS - 1):
         answer(fcm, (str(n), outcome))
     answer(fcm, ("fifth", outcome), now=NOON + EVIDENCE_TTL)
@@ -318,20 +319,20 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("outcome", "users"), REFUSALS)
-def test_refused_recipient_is_not_the_probe(
-    fcm: ScriptedProvider, outcome: Outcome, users: list[str]
-) -> None:
+@each_case("outcome, users", REFUSALS)
+def test_refused_recipient_is_not_the_probe(outcome: Outcome, users: list[str]) -> None:
+    fcm = ScriptedProvider(name="fcm")
     open_circuit(fcm, outcome, users)
     old, new = delivery("0"), code()
     (probe,) = routes(fcm, old, new, at=AFTER)
     assert (probe.claims, bool(probe.probes)) == ([new], True)
 
 
-@pytest.mark.parametrize(("outcome", "users"), REFUSALS)
+@each_case("outcome, users", REFUSALS)
 def test_refused_recipient_leaves_the_probe_to_others_for_a_while(
-    fcm: ScriptedProvider, outcome: Outcome, users: list[str]
+    outcome: Outcome, users: list[str]
 ) -> None:
+    fcm = ScriptedProvider(name="fcm")
     open_circuit(fcm, outcome, users)
     assert not routes(fcm, delivery("0"), at=AFTER)
     (probe,) = routes(fcm, code(), at=AFTER + SECOND)
@@ -339,19 +340,21 @@ def test_refused_recipient_leaves_the_probe_to_others_for_a_while(
     assert routes(fcm, delivery("0"), at=AFTER + SECOND)
 
 
-@pytest.mark.parametrize(("outcome", "users"), REFUSALS)
+@each_case("outcome, users", REFUSALS)
 def test_refused_recipient_is_the_probe_if_nobody_else_comes(
-    fcm: ScriptedProvider, outcome: Outcome, users: list[str]
+    outcome: Outcome, users: list[str]
 ) -> None:
+    fcm = ScriptedProvider(name="fcm")
     open_circuit(fcm, outcome, users)
     at = leaves_at(fcm, delivery("0"), at=AFTER, until=AFTER + HEAD_START)
     assert at == AFTER + HEAD_START
 
 
-@pytest.mark.parametrize(("outcome", "users"), REFUSALS[2:5])
+@each_case("outcome, users", REFUSALS[2:5])
 def test_another_refusal_of_the_same_recipient_says_nothing_new(
-    fcm: ScriptedProvider, outcome: Outcome, users: list[str]
+    outcome: Outcome, users: list[str]
 ) -> None:
+    fcm = ScriptedProvider(name="fcm")
     open_circuit(fcm, outcome, users)
     at = AFTER + HEAD_START
     for _ in range(10):
@@ -361,10 +364,11 @@ def test_another_refusal_of_the_same_recipient_says_nothing_new(
     assert routes(fcm, code(), at=at)
 
 
-@pytest.mark.parametrize(("outcome", "users"), REFUSALS[2:5])
+@each_case("outcome, users", REFUSALS[2:5])
 def test_nobody_waits_for_the_probe_of_a_refused_recipient(
-    fcm: ScriptedProvider, outcome: Outcome, users: list[str]
+    outcome: Outcome, users: list[str]
 ) -> None:
+    fcm = ScriptedProvider(name="fcm")
     open_circuit(fcm, outcome, users)
     at = AFTER + HEAD_START
     (old,) = routes(fcm, delivery("0"), at=at)
@@ -483,11 +487,10 @@ class Life:
         answer(self.provider, *given, now=self.now, route=route)
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED_FOREVER))
-@pytest.mark.parametrize("count", [4, 8, 40])
-def test_code_is_never_behind_those_who_are_refused_for_ever(
-    fcm: ScriptedProvider, name: str, count: int
-) -> None:
+@each_case("name", sorted(REFUSED_FOREVER))
+@each_case("count", [4, 8, 40])
+def test_code_is_never_behind_those_who_are_refused_for_ever(name: str, count: int) -> None:
+    fcm = ScriptedProvider(name="fcm")
     life = Life(fcm)
     for n in range(count):
         life.add(delivery(f"v{n}"), *REFUSED_FOREVER[name])
@@ -501,11 +504,10 @@ def test_code_is_never_behind_those_who_are_refused_for_ever(
         assert life.sent[asked.reference] - since <= WITHIN
 
 
-@pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.CRITICAL])
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-def test_code_waits_for_no_number_of_refused_ones(
-    fcm: ScriptedProvider, outcome: Outcome, priority: Priority
-) -> None:
+@each_case("priority", [Priority.NORMAL, Priority.CRITICAL])
+@each_case("outcome", UNCERTAIN_ANSWERS)
+def test_code_waits_for_no_number_of_refused_ones(outcome: Outcome, priority: Priority) -> None:
+    fcm = ScriptedProvider(name="fcm")
     life = Life(fcm)
     for n in range(500):
         life.add(delivery(f"v{n}", priority=priority), outcome)
@@ -519,10 +521,9 @@ def test_code_waits_for_no_number_of_refused_ones(
         assert life.sent[asked.reference] - since <= WITHIN
 
 
-@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
-def test_refused_once_is_no_evidence_after_an_acceptance(
-    fcm: ScriptedProvider, outcome: Outcome
-) -> None:
+@each_case("outcome", UNCERTAIN_ANSWERS)
+def test_refused_once_is_no_evidence_after_an_acceptance(outcome: Outcome) -> None:
+    fcm = ScriptedProvider(name="fcm")
     eight = [(f"v{n}", outcome) for n in range(8)]
     answer(fcm, *eight)
     at = NOON + timedelta(seconds=60)
@@ -534,10 +535,9 @@ def test_refused_once_is_no_evidence_after_an_acceptance(
         at += timedelta(minutes=10)
 
 
-@pytest.mark.parametrize("outcome", [UNCERTAIN_ANSWERS[0], UNCERTAIN_ANSWERS[1]])
-def test_outage_of_the_account_holds_and_tries_each_recipient_once(
-    fcm: ScriptedProvider, outcome: Outcome
-) -> None:
+@each_case("outcome", [UNCERTAIN_ANSWERS[0], UNCERTAIN_ANSWERS[1]])
+def test_outage_of_the_account_holds_and_tries_each_recipient_once(outcome: Outcome) -> None:
+    fcm = ScriptedProvider(name="fcm")
     life = Life(fcm)
     for n in range(200):
         priority = Priority.CRITICAL if n % 2 else Priority.NORMAL

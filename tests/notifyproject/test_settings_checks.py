@@ -18,6 +18,7 @@ from notifyproject.settings import environment, safety
 from notifyproject.settings.base import configure
 from notifyproject.settings.variables import SECRETS, URLS, VARIABLES
 from sandbox import credentials
+from tests.support.tables import each_case
 
 TAGS = ["security"]
 
@@ -31,8 +32,8 @@ def test_test_settings_pass() -> None:
     refuse_unsafe_settings()
 
 
-@pytest.mark.parametrize("name", ["EMAIL_FROM", "EMAIL_REPLY_TO"])
-@pytest.mark.parametrize(
+@each_case("name", ["EMAIL_FROM", "EMAIL_REPLY_TO"])
+@each_case(
     "text",
     [
         *("ada@example.com", "Ada <ada@example.com>", "<ada@example.com>"),
@@ -49,8 +50,8 @@ def test_sender_is_an_address_with_or_without_a_name(settings: Any, name: str, t
     assert problems() == []
 
 
-@pytest.mark.parametrize(("name", "code"), [("EMAIL_FROM", "E003"), ("EMAIL_REPLY_TO", "E004")])
-@pytest.mark.parametrize(
+@each_case("name, code", [("EMAIL_FROM", "E003"), ("EMAIL_REPLY_TO", "E004")])
+@each_case(
     "text",
     [
         *("Ada", "ada@", "@example.com", "ada@localhost", "ada@exa mple.com"),
@@ -76,7 +77,7 @@ def test_public_attachment_hosts_pass(settings: Any) -> None:
     assert problems() == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         *("https://files.example.com", "files.example.com/a", "files.example.com:443"),
@@ -285,7 +286,7 @@ def test_host_name_is_allowed_on_a_server(server: Any, host: str) -> None:
     refuse_unsafe_settings()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         *("*", "*.example.com", ".", ".com", "", "https://notify.example.com"),
@@ -303,7 +304,7 @@ SOUNDS_SECRET = re.compile(r"SECRET|PASSWORD|TOKEN|CREDENTIAL|(?<!PUBLIC)_KEYS?$
 SOUNDS_LIKE_URL = re.compile(r"URLS?$|URI$|ENDPOINT|ORIGINS?$|ISSUER")
 
 
-@pytest.mark.parametrize("name", VARIABLES)
+@each_case("name", VARIABLES)
 def test_what_sounds_like_a_secret_or_a_url_is_one(name: str) -> None:
     assert (name in SECRETS) == bool(SOUNDS_SECRET.search(name))
     assert (name in URLS) == bool(SOUNDS_LIKE_URL.search(name))
@@ -356,7 +357,7 @@ SAFE_URLS = {
 }
 
 
-@pytest.mark.parametrize("name", URLS)
+@each_case("name", URLS)
 def test_no_server_starts_with_a_url_without_tls_to_a_public_host(server: Any, name: str) -> None:
     is_oidc = name == "OIDC_ISSUER"
     if is_oidc:
@@ -370,9 +371,7 @@ def test_no_server_starts_with_a_url_without_tls_to_a_public_host(server: Any, n
         assert started_with(server, name, SAFE_URLS.get(name, "https://api.example.com")) == ""
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, rule in URLS.items() if rule.plain is not safety.Plain.ANY]
-)
+@each_case("name", [name for name, rule in URLS.items() if rule.plain is not safety.Plain.ANY])
 def test_url_without_tls_may_lead_to_this_machine_or_a_private_network(name: str) -> None:
     rule = URLS[name]
     for local in ("http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001"):

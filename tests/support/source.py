@@ -36,8 +36,14 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(text(path))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file, because a walk through all files takes seconds."""
+    return tuple(ast.walk(tree(path)))
+
+
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
     """Yield each method call of a file with its place, as ``path:line``."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield f"{path}:{node.lineno}", node

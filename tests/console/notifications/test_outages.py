@@ -31,6 +31,7 @@ from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider, channel_unavailable
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -321,8 +322,8 @@ def test_support_gets_no_button_for_providers() -> None:
     assert "Resume FCM" not in page
 
 
-@pytest.mark.parametrize("code", EXPLANATIONS)
-@pytest.mark.parametrize(
+@each_case("code", EXPLANATIONS)
+@each_case(
     "facts",
     [
         {},
@@ -334,7 +335,6 @@ def test_support_gets_no_button_for_providers() -> None:
         {"may_be_delivered": True},
         {"is_expired": True},
     ],
-    ids=lambda facts: next(iter(facts), "none"),
 )
 def test_advice_never_contradicts_the_resend_risk(code: FailureCode, facts: dict[str, Any]) -> None:
     risk = assess_risk(DeliveryFacts(channel=EMAIL, status=S.FAILED, code=code, **facts))

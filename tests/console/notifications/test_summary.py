@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 
-import pytest
 from django.utils.html import strip_tags
 
 from console.notifications import summary
 from domain.states import Channel, DeliveryStatus
+from tests.support.tables import each_case
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S = DeliveryStatus
@@ -112,7 +112,7 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("one", "expected"), SENTENCES, ids=[s[:40] for _, s in SENTENCES])
+@each_case("one, expected", SENTENCES)
 def test_delivery_is_summarized_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
     assert text_of(summary.summarize_delivery(one, pauses={}, now=NOW)) == expected
 

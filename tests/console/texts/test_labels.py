@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from console.texts import failure_codes, labels
 from console.texts.failure_codes import EXPLANATIONS
 from console.texts.wait_reasons import HELD_ADVICE, WAIT_LABELS, WAITS_UNTIL
@@ -19,6 +17,7 @@ from domain.states import (
 )
 from domain.wait_reasons import HELD, WaitReason
 from notifications.actions.risk import RiskKind
+from tests.support.tables import each_case
 
 S, F = DeliveryStatus, FailureCode
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -49,7 +48,7 @@ def test_resend_risk_is_named_by_what_a_resend_would_do() -> None:
     }
 
 
-@pytest.mark.parametrize("code", list(F))
+@each_case("code", list(F))
 def test_explanation_reads_as_a_sentence(code: FailureCode) -> None:
     known = EXPLANATIONS[code]
     assert not known.meaning[0].isupper()
@@ -68,8 +67,8 @@ def pending(**fields: Any) -> dict[str, Any]:
     return default | {"next_attempt_at": NOW + timedelta(hours=1)} | fields
 
 
-@pytest.mark.parametrize(
-    ("status", "deliveries", "label"),
+@each_case(
+    "status, deliveries, label",
     [
         ("created", [pending()], "Scheduled"),
         ("created", [pending(failure_code="channel_unavailable")], "Held"),
@@ -87,8 +86,8 @@ def test_notification_state_has_its_label(
     assert labels.notification_state(status, deliveries, now=NOW)[0] == label
 
 
-@pytest.mark.parametrize(
-    ("delivery", "label"),
+@each_case(
+    "delivery, label",
     [
         (pending(), "Scheduled"),
         (pending(next_attempt_at=NOW), "Queued"),

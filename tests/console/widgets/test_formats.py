@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from console.widgets import formats
+from tests.support.tables import each_case
 
 NOW = datetime(2026, 12, 1, 14, 3, 12, tzinfo=UTC)
 
@@ -23,8 +24,8 @@ def test_clock_omits_todays_date() -> None:
     assert " data-clock>2026-12-02 14:03</time>" in formats.clock(NOW + timedelta(days=1), now=NOW)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
+@each_case(
+    "seconds, text",
     [
         *((-5, "0 s"), (1, "1 s"), (59, "59 s"), (60, "1 min")),
         *((7_300, "2 h"), (86_400, "1 d"), (200_000, "2 d")),

@@ -10,6 +10,7 @@ from console.texts.wait_reasons import WAIT_LABELS
 from console.widgets.waits import wait_text
 from domain.states import Channel
 from domain.wait_reasons import WaitReason, wait_reason
+from tests.support.tables import each_case
 
 NOW = datetime(2026, 11, 21, 15, 3, tzinfo=UTC)
 CLOCK = re.compile(r"\d\d:\d\d")
@@ -42,15 +43,15 @@ def text(delivery: dict[str, Any]) -> str:
     return str(wait_text(reason, Channel.EMAIL, until, pauses={}, now=NOW))
 
 
-@pytest.mark.parametrize("reason", WAITING)
-@pytest.mark.parametrize("late_by", [timedelta(0), timedelta(minutes=9), timedelta(days=3)])
+@each_case("reason", WAITING)
+@each_case("late_by", [timedelta(0), timedelta(minutes=9), timedelta(days=3)])
 def test_text_never_promises_a_time_that_has_passed(reason: WaitReason, late_by: timedelta) -> None:
     stated = text(PENDING | WAITING[reason] | {"next_attempt_at": NOW - late_by})
     assert stated == WAIT_LABELS[WaitReason.WORKER][0]
     assert not CLOCK.search(str(wait_text(reason, Channel.EMAIL, NOW, pauses={}, now=NOW)))
 
 
-@pytest.mark.parametrize("reason", WAITING)
+@each_case("reason", WAITING)
 def test_text_states_why_a_delivery_waits(reason: WaitReason) -> None:
     soon = PENDING | WAITING[reason] | {"next_attempt_at": NOW + timedelta(minutes=9)}
     assert wait_reason(soon, now=NOW) is reason

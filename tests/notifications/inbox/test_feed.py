@@ -25,7 +25,7 @@ from tests.support.mongo.query_plans import Plan, emptied, plans
 pytestmark = pytest.mark.usefixtures("db")
 
 IN_APP, EMAIL = Channel.IN_APP, Channel.EMAIL
-COUNT, BATCH, PAGE = 6_000, 1_000, 20
+COUNT, BATCH, PAGE = 3_000, 1_000, 20
 INBOX = Inbox(CLIENT, "ada")
 INDEX = (
     "{ user_id: 1, client_id: 1, is_active: 1, is_archived: 1, is_read: 1, inbox_at: -1, _id: -1 }"
@@ -119,7 +119,7 @@ def test_page_of_a_rare_type_reads_a_limited_number(
 
 
 @pytest.mark.parametrize("fields", [{}, {"unread": True}, {"archived": True}])
-@pytest.mark.parametrize("scan", [1, 7, 50, 5_000])
+@pytest.mark.parametrize("scan", [5, 50, 5_000])
 def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
     monkeypatch: pytest.MonkeyPatch, fields: dict[str, bool], scan: int
 ) -> None:

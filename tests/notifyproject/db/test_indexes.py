@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import pytest
 from django.apps import apps
 from django.db.migrations.writer import MigrationWriter
 
 from notifyproject.db.indexes import MongoIndex
+from tests.support.tables import each_case
 
 EXAMPLES = [
     MongoIndex("a", name="one"),
@@ -27,7 +27,7 @@ OURS = [
 ]
 
 
-@pytest.mark.parametrize("index", [*EXAMPLES, *OURS], ids=lambda index: index.name)
+@each_case("index", [*EXAMPLES, *OURS])
 def test_deconstructed_and_cloned_index_is_equal_and_not_the_same(index: MongoIndex) -> None:
     path, args, kwargs = index.deconstruct()
     assert path == "notifyproject.db.indexes.MongoIndex"
@@ -38,7 +38,7 @@ def test_deconstructed_and_cloned_index_is_equal_and_not_the_same(index: MongoIn
         assert copy.deconstruct() == index.deconstruct()
 
 
-@pytest.mark.parametrize("index", EXAMPLES, ids=lambda index: index.name)
+@each_case("index", EXAMPLES)
 def test_migration_can_be_written(index: MongoIndex) -> None:
     text, imports = MigrationWriter.serialize(index)
     assert imports == {"import notifyproject.db.indexes"}
@@ -47,8 +47,8 @@ def test_migration_can_be_written(index: MongoIndex) -> None:
     assert eval(text, names) == index
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "options"),
+@each_case(
+    "name, key, options",
     [
         ("one", {"a": 1}, {}),
         ("several", {"a": 1, "b.c": -1, "_id": -1}, {}),
@@ -74,7 +74,7 @@ def test_column_prefix_applies_to_every_key() -> None:
     assert list(model["key"]) == ["x.a", "x.b.c", "x._id"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "other",
     [
         MongoIndex("b", name="one"),

@@ -7,14 +7,15 @@ from pymongo.operations import IndexModel
 
 from notifyproject.db.compiler import _sort_before_project
 from notifyproject.db.schema import LEAST_VALUE, _LookupFriendlyIndex, lookup_friendly
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize("kind", sorted(LEAST_VALUE))
+@each_case("kind", sorted(LEAST_VALUE))
 def test_type_filter_becomes_a_comparison(kind: str) -> None:
     assert lookup_friendly({"f": {"$type": kind}}) == {"f": {"$gte": LEAST_VALUE[kind]}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "partial",
     [
         {},
@@ -82,8 +83,8 @@ def test_missing_index_model_stays_none_and_other_attributes_are_passed_through(
 PROJECT, SORT, MATCH = {"$project": {"a": 1, "b": 1}}, {"$sort": {"a": 1}}, {"$match": {"a": 1}}
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "expected"),
+@each_case(
+    "pipeline, expected",
     [
         ([PROJECT, SORT], [SORT, PROJECT]),
         ([MATCH, PROJECT, SORT], [MATCH, SORT, PROJECT]),

@@ -1,12 +1,11 @@
 """The IP address of a client behind proxies."""
 
-import pytest
-
 from notifyproject.platform.client_ip import client_ip
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
-    ("forwarded", "proxies", "address"),
+@each_case(
+    "forwarded, proxies, address",
     [
         ("", 0, "192.0.2.1"),
         ("", 1, "192.0.2.1"),

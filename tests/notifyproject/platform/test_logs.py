@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Never, TypeGuard
 
 import pytest
@@ -26,7 +25,8 @@ from delivery.window import SendWindows
 from notifyproject.platform.logs import buffered_lines, configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
-from tests.support.source import ROOT, SERVICE
+from tests.support.source import ROOT, SERVICE, files, nodes
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
@@ -212,8 +212,8 @@ def test_send_defect_is_logged_with_ids_and_place_only(
     assert BODY not in text
 
 
-@pytest.mark.parametrize("form", ["json", "console"])
-@pytest.mark.parametrize("address", ["ada@example.com", "ada%40example.com", "+351912345678"])
+@each_case("form", ["json", "console"])
+@each_case("address", ["ada@example.com", "ada%40example.com", "+351912345678"])
 def test_logged_error_hides_the_address(form: str, address: str) -> None:
     with logged(form) as stream:
         try:
@@ -261,26 +261,19 @@ def is_log_call(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def log_calls() -> list[tuple[str, ast.Call]]:
-    root = Path(settings.BASE_DIR)
-    return [
-        (f"{path.relative_to(root)}:{node.lineno}", node)
-        for top in SERVICE
-        for path in sorted((root / top).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+    found = [
+        (f"{path}:{node.lineno}", node)
+        for path in files(*SERVICE)
+        for node in nodes(path)
         if is_log_call(node)
     ]
+    assert len(found) > 10
+    return found
 
 
-LOG_CALLS = dict(log_calls())
-
-
-def test_log_calls_are_found() -> None:
-    assert len(LOG_CALLS) > 10
-
-
-@pytest.mark.parametrize("place", LOG_CALLS)
-def test_log_call_is_an_event_with_ids(place: str) -> None:
-    (event,), keywords = LOG_CALLS[place].args, LOG_CALLS[place].keywords
+@each_case("place, call", log_calls)
+def test_log_call_is_an_event_with_ids(place: str, call: ast.Call) -> None:
+    (event,), keywords = call.args, call.keywords
     assert isinstance(event, ast.Constant), "the event is a fixed word"
     assert isinstance(event.value, str)
     assert event.value.replace("_", "").isalnum()

@@ -10,6 +10,7 @@ from tests.support.clients.api import App, request
 from tests.support.clients.raw_http import Answers, get, post
 from tests.support.clients.slow import Kind, SlowClients
 from tests.support.served_program import Serve, Served
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 ENDLESS = (Kind.SILENT, Kind.HEAD, Kind.BODY, Kind.IDLE)
@@ -172,17 +173,21 @@ REFUSED_BY_WEB = (
 )
 
 
-@pytest.mark.parametrize(
-    ("served", "raw", "status", "code"),
-    [
-        *(("web", *one) for one in (*REFUSED, *REFUSED_BY_WEB)),
-        *(("stream", *one) for one in REFUSED),
-    ],
-    indirect=["served"],
-)
+@each_case("raw, status, code", (*REFUSED, *REFUSED_BY_WEB))
 def test_invalid_request_is_refused_as_a_problem(
-    served: Served, raw: bytes, status: int, code: str
+    web: Served, raw: bytes, status: int, code: str
 ) -> None:
+    refused(web, raw, status, code)
+
+
+@each_case("raw, status, code", REFUSED)
+def test_invalid_request_of_a_stream_is_refused_as_a_problem(
+    stream: Served, raw: bytes, status: int, code: str
+) -> None:
+    refused(stream, raw, status, code)
+
+
+def refused(served: Served, raw: bytes, status: int, code: str) -> None:
     with served.connect() as client:
         client.sendall(raw)
         answers = Answers(client)

@@ -13,19 +13,20 @@ from notifyproject.settings import documents, environment
 from notifyproject.settings.base import configure, queue_names
 from notifyproject.settings.environment import read
 from notifyproject.settings.variables import URLS, VARIABLES, Environment
+from tests.support.tables import each_case
 
 
 def test_defaults_are_enough() -> None:
     assert read({}) == Environment()
 
 
-@pytest.mark.parametrize("name", VARIABLES)
+@each_case("name", VARIABLES)
 def test_empty_variable_counts_as_unset(name: str) -> None:
     assert read({name: ""}) == Environment()
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
+@each_case(
+    "name, text, value",
     [
         ("SMTP_PORT", "0", 0),
         ("SMTP_PORT", "65535", 65535),
@@ -46,8 +47,8 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
     assert getattr(read({name: text}), name) == value
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
+@each_case(
+    "name, text",
     [
         *[("SMTP_PORT", text) for text in ("smtp", "http", "-1", "65536", "1.5", "0x50", "80 80")],
         *[("WORKER_THREADS", text) for text in ("0", "513", "many", "-4", "true")],
@@ -126,7 +127,7 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_case("name", TEXTS)
 def test_leftover_of_a_file_or_a_template_is_refused_by_name(name: str) -> None:
     """Docker's ``--env-file`` keeps quotes and comments, and a Secret of a file its line break.
 
@@ -146,8 +147,8 @@ def test_leftover_of_a_file_or_a_template_is_refused_by_name(name: str) -> None:
             assert "Hidden1" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
+@each_case(
+    "name, text",
     [
         ("EMAIL_FROM", '"Shop, Inc." <a@example.com>'),
         ("EMAIL_FROM", "<a@example.com>"),
@@ -181,9 +182,9 @@ WEB_URLS = [
 ]
 
 
-@pytest.mark.parametrize("name", WEB_URLS)
-@pytest.mark.parametrize(
-    ("url", "problem"),
+@each_case("name", WEB_URLS)
+@each_case(
+    "url, problem",
     [
         ("notify.example.com", "doesn't begin with https:// or http://"),
         ("ftp://notify.example.com", "doesn't begin with https:// or http://"),
@@ -242,8 +243,8 @@ EU = "https://eu.example.com"
 RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
 
 
-@pytest.mark.parametrize(
-    ("variables", "settings"),
+@each_case(
+    "variables, settings",
     [
         ({}, SANDBOX_MAIL),
         ({"SANDBOX_URL": "http://h:9/"}, SANDBOX_MAIL | {"SENDGRID_URL": "http://h:9"}),

@@ -9,6 +9,7 @@ from kombu.connection import Connection
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import read
 from notifyproject.settings.sentinel_url import SentinelAddress, parse
+from tests.support.tables import each_case
 
 WHOLE = "sentinel://us%40er:pass%3Aword@a.example.com,[::1]:26380/3?master=notify"
 
@@ -61,7 +62,7 @@ def test_short_url() -> None:
     assert parse("sentinel://a?master=m") == SentinelAddress(hosts=(("a", 26379),), master="m")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "sentinel://a:26379/0",
@@ -115,7 +116,7 @@ STORES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "url"), STORES)
+@each_case("name, url", STORES)
 def test_unusable_store_is_refused_by_its_name_without_its_password(name: str, url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=f"{name}") as refused:
         configure(read({name: url}))

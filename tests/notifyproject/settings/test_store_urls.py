@@ -6,6 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import read
 from notifyproject.settings.store_urls import mongodb_database
+from tests.support.tables import each_case
 
 SPECIAL = "its user or password has a special character"
 HOST = "a host or its port is missing or invalid"
@@ -80,8 +81,8 @@ def test_url_that_a_driver_would_misread_is_refused_without_its_password(name: s
         assert not any(part in text for part in ("Hid", "den1")), url
 
 
-@pytest.mark.parametrize(
-    ("name", "url"),
+@each_case(
+    "name, url",
     [
         ("MONGODB_URI", "mongodb://ada:p%40%3A%2F%25@[::1]:27017/n?replicaSet=rs0"),
         ("MONGODB_URI", "mongodb://a.test,b.test:27018,[fd00::1]/n?replicaSet=rs0"),

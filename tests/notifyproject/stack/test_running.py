@@ -7,6 +7,7 @@ import pytest
 from api.inbox import cors
 from notifyproject.settings.environment import read
 from notifyproject.stack.running import Addresses, own_settings
+from tests.support.tables import each_case
 
 ADDRESSES = Addresses(port=8000)
 KEYS = {"SECRET_KEY": "k" * 64, "INBOX_SIGNING_KEY": "i" * 64, "FIELD_ENCRYPTION_KEYS": "local:e"}
@@ -39,8 +40,8 @@ def test_page_of_a_given_origin_may_read_inboxes(settings: Any) -> None:
         assert headers["Access-Control-Allow-Origin"] == origin
 
 
-@pytest.mark.parametrize(
-    ("name", "own"),
+@each_case(
+    "name, own",
     [
         ("PUBLIC_URL", OWN_PAGE),
         ("INBOX_STREAM_URL", "http://127.0.0.1:8002"),
