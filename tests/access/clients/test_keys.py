@@ -17,7 +17,6 @@ from access.models import APIClient, Scope
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
-from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 READ, WRITE, ADMIN = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE, Scope.ADMIN
@@ -84,7 +83,7 @@ def test_wrong_secret_is_rejected() -> None:
     assert not is_accepted(forged)
 
 
-@each_case(
+@pytest.mark.parametrize(
     "change",
     [
         *(lambda text: "", lambda text: text[:-1], lambda text: text + "x"),
