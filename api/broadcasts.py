@@ -14,11 +14,12 @@ from domain.limits import Overflow
 from domain.states import AudienceKind, BroadcastStatus, NotificationStatus, Priority
 from domain.time import utc_now
 from notifications.broadcasts import control, creation, preview, repository
-from notifications.broadcasts.documents import Document, request_of
+from notifications.broadcasts.documents import request_of
 from notifications.broadcasts.preview import BroadcastPreview
 from notifications.broadcasts.repository import MAX_EXAMPLES, NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.catalog.plans import PlanRequest
+from notifications.documents.broadcasts import BroadcastDocument
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.models import Broadcast
 from notifications.validation import ALIASES, ChannelName
@@ -165,7 +166,7 @@ class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
 
 
 def broadcast_view(
-    document: Mapping[str, Any],
+    document: BroadcastDocument,
     *,
     shows_registry: bool,
     counts: Mapping[NotificationStatus, int] | None = None,
@@ -370,14 +371,14 @@ def _read_broadcast(request: Any, caller: Caller) -> BroadcastRequest:
     return read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK, check=check)
 
 
-def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
+def _broadcast_or_404(request: Any, broadcast_id: str) -> BroadcastDocument:
     return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
 
 
 def _apply(
     request: Any,
     broadcast_id: str,
-    change: Callable[..., Document],
+    change: Callable[..., BroadcastDocument],
     *,
     done: str,
     status: int = 200,

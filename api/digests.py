@@ -1,6 +1,6 @@
 """Digests: list, get, send now, cancel."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -16,9 +16,9 @@ from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions import digests
+from notifications.documents.policies import DigestDocument
 from notifications.models import Digest
 from notifications.queries import DIGESTS_NEWEST
-from notifications.store.documents import Document
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 
@@ -138,18 +138,20 @@ def cancel_digest(request: Any, digest_id: str) -> Response:
     return _end(request, digest_id, digests.cancel, done="Cancelled")
 
 
-def _digest_or_404(request: Any, digest_id: str) -> Document:
+def _digest_or_404(request: Any, digest_id: str) -> DigestDocument:
     found = queries.digest(object_id_or_404(digest_id), client_id=request.user.id)
     return found_or_404(found)
 
 
-def _end(request: Any, digest_id: str, change: Callable[..., Document], *, done: str) -> Response:
+def _end(
+    request: Any, digest_id: str, change: Callable[..., DigestDocument], *, done: str
+) -> Response:
     ended = change(_digest_or_404(request, digest_id)["_id"], now=utc_now())
     audit.record_client_action(request.user, model=Digest, object_id=digest_id, message=f"{done}.")
     return Response(_view(ended), status=202)
 
 
-def _view(document: Mapping[str, Any], *, waiting: int | None = None) -> DigestView:
+def _view(document: DigestDocument, *, waiting: int | None = None) -> DigestView:
     carrier_id = document.get("carrier_id")
     return view_of(
         DigestView,

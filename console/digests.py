@@ -17,12 +17,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.digests import DigestOutcome, DigestStatus
+from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions import digests
 from notifications.actions.actions import InvalidStateError
+from notifications.documents.policies import DigestDocument
 from notifications.models import Digest
-from notifications.store.documents import Document
 from notifyproject.db.match import Match
 from recipients.masking import mask_text
 
@@ -76,7 +77,7 @@ class DigestAction:
 
     name: str  # Segment in URLs
     button: str
-    run: Callable[..., Document]
+    run: Callable[..., DigestDocument]
     question: str
     consequence: str
     success_message: str
@@ -225,7 +226,7 @@ class DigestAdmin(ReadOnlyAdmin):
         return _notification(row.carrier_id)
 
 
-def _find(object_id: str) -> Document | None:
+def _find(object_id: str) -> DigestDocument | None:
     digest_id = parse_id(object_id)
     return queries.digest(digest_id) if digest_id else None
 
@@ -246,7 +247,7 @@ def _notification(notification_id: ObjectId | None) -> SafeString | str:
     return columns.link(reverse(NOTIFICATION, args=[notification_id]), notification_id)
 
 
-def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
+def _context(request: HttpRequest, document: DigestDocument) -> dict[str, Any]:
     type_name = names.type_names([document["type"]])[document["type"]]
     original = Digest(pk=document["_id"], type=type_name)
     original.page_title = names.page_title(
@@ -272,7 +273,7 @@ def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
     }
 
 
-def _summary(document: Document) -> SafeString | str:
+def _summary(document: DigestDocument) -> SafeString | str:
     """Return one sentence on the state of a digest."""
     if document["status"] == DigestStatus.OPEN:
         waiting = queries.count_waiting_members([document["_id"]]).get(document["_id"], 0)
@@ -290,7 +291,7 @@ def _summary(document: Document) -> SafeString | str:
     return f"{text}; {document['dropped']:,} not needed" if document["dropped"] else text
 
 
-def _members(document: Document, *, now: datetime) -> list[dict[str, Any]]:
+def _members(document: DigestDocument, *, now: datetime) -> list[dict[str, Any]]:
     """Return the deliveries that wait for a digest or are part of it, oldest first."""
     return [
         {
@@ -304,12 +305,12 @@ def _members(document: Document, *, now: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def _facts(document: Document) -> list[tuple[str, SafeString | str]]:
+def _facts(document: DigestDocument) -> list[tuple[str, SafeString | str]]:
     client_id, carrier_id = document["client_id"], document.get("carrier_id")
     facts = (
         ("ID", str(document["_id"])),
         ("Recipient", _recipient(document.get("user_id"))),
-        ("Channel", CHANNELS[document["channel"]]),
+        ("Channel", CHANNELS[Channel(document["channel"])]),
         # A variable's value, which may be an address.
         ("Key", mask_text(document["key"]) if document.get("key") else None),
         ("Client", names.client_names([client_id])[client_id]),

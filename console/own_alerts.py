@@ -12,9 +12,10 @@ from django.urls import path, reverse
 from access.clients import registry
 from domain.time import utc_now
 from monitoring.alerts import STAFF_PREFIX, operators
+from notifications.documents.notification import NotificationDocument
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
-from notifications.store.documents import Document, content_of
+from notifications.store.documents import content_of
 from notifications.store.inbox import Inbox
 from notifyproject.db import paging
 from notifyproject.db.paging import InvalidCursorError
@@ -76,7 +77,7 @@ def mark_read(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse(PAGE))
 
 
-def _row(document: Document) -> dict[str, Any]:
+def _row(document: NotificationDocument) -> dict[str, Any]:
     content = content_of(document)
     return {
         "subject": content.subject or "Alert",

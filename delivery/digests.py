@@ -34,6 +34,7 @@ from notifications.catalog import limits, retention, types
 from notifications.catalog.types import TypeConfig
 from notifications.content import reminders, rendering
 from notifications.content.engine import TemplateError
+from notifications.documents.notification import NotificationDocument
 from notifications.intake.acceptance import enqueue_accepted
 from notifications.intake.content import compose_content
 from notifications.intake.requests import NotificationRequest
@@ -43,7 +44,6 @@ from notifications.store.acceptance import Accepted
 from notifications.store.digests import Closing, Opening, Seal, Window
 from notifications.store.documents import (
     ClaimedDelivery,
-    Document,
     NewDelivery,
     NewNotification,
     NotSent,
@@ -455,7 +455,7 @@ def _not_needed(members: Sequence[ClaimedDelivery], now: datetime) -> dict[str, 
     return found | {one.claimed.reference: one for one in ineligible}
 
 
-def _store_carriers(seals: Sequence[Seal], now: datetime) -> list[Document]:
+def _store_carriers(seals: Sequence[Seal], now: datetime) -> list[NotificationDocument]:
     """Store the carriers of sealed digests. Idempotent by the digests' IDs."""
     # A digest whose carrier is stored has no member left if a lost worker had merged them.
     new = [_carrier(one, now) for one in seals if one.members]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from notifyproject.db.collections import collection
+from notifications.documents.records import HEARTBEATS
 
 SWEEP, WORKER_HEARTBEAT = "sweep", "canary"
 """Names of the heartbeats of the sweeper and of the workers."""
@@ -25,9 +25,9 @@ def last_worker_heartbeat() -> datetime | None:
 
 def record(name: str, now: datetime) -> None:
     """Store the time of a heartbeat."""
-    collection("heartbeats").update_one({"_id": name}, {"$set": {"at": now}}, upsert=True)
+    HEARTBEATS().update_one({"_id": name}, {"$set": {"at": now}}, upsert=True)
 
 
 def _recorded_at(name: str) -> datetime | None:
-    heartbeat = collection("heartbeats").find_one({"_id": name})
+    heartbeat = HEARTBEATS().find_one({"_id": name})
     return heartbeat["at"] if heartbeat else None

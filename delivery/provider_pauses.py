@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from notifyproject.db.collections import collection
+from notifications.documents.policies import PROVIDER_STATES
 from notifyproject.platform.cache import SharedCache
 
 log = structlog.get_logger(__name__)
@@ -35,9 +35,7 @@ def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
         "reason": _keep_if_paused("reason", reason[:MAX_REASON_LENGTH]),
         "paused_at": {"$ifNull": ["$paused_at", now]},
     }
-    changed = collection("provider_states").update_one(
-        {"_id": provider}, [{"$set": changes}], upsert=True
-    )
+    changed = PROVIDER_STATES().update_one({"_id": provider}, [{"$set": changes}], upsert=True)
     _paused.invalidate()
     is_new = bool(changed.modified_count or changed.upserted_id)
     if is_new:
@@ -47,7 +45,7 @@ def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
 
 def resume(provider: str, *, by: str) -> bool:
     """Resume a provider; return False if it was not paused."""
-    changed = collection("provider_states").update_one(
+    changed = PROVIDER_STATES().update_one(
         {"_id": provider, "paused_at": {"$ne": None}},
         {"$unset": {"paused_at": "", "paused_by": "", "reason": ""}},
     )
@@ -59,7 +57,7 @@ def resume(provider: str, *, by: str) -> bool:
 
 def pauses() -> dict[str, Pause]:
     """Return the pauses by provider name, from MongoDB."""
-    found = collection("provider_states").find({"paused_at": {"$ne": None}})
+    found = PROVIDER_STATES().find({"paused_at": {"$ne": None}})
     return {
         one["_id"]: Pause(
             provider=one["_id"],

@@ -11,6 +11,7 @@ from access.clients import registry
 from delivery import circuit_breaker, provider_pauses
 from delivery.heartbeats import last_sweep
 from domain.states import Channel
+from notifications.documents.notification import NOTIFICATIONS
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from providers.labels import provider_name
@@ -108,7 +109,7 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
     }
     if rule.channel is not None:
         failed["delivery.channel"] = rule.channel
-    found = collection("notifications").aggregate(
+    found = collection(NOTIFICATIONS.name).aggregate(
         [
             {"$match": match},
             {"$sort": {"failed_at": -1, "_id": -1}},

@@ -14,8 +14,8 @@ from delivery.heartbeats import last_sweep
 from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
 from domain.wait_reasons import HELD, WaitReason, find_waits
 from notifications import queries
+from notifications.documents.notification import NOTIFICATIONS
 from notifications.queueing import backlog
-from notifyproject.db.collections import collection
 
 from . import metrics, rollup_state
 from .metrics import Metric
@@ -167,7 +167,7 @@ def _count_held(now: datetime, limit: int) -> Mapping[tuple[Channel, WaitReason]
         "due_at": {"$gt": now},
         **NOT_TEST,
     }
-    found = collection("notifications").find(wanted, {"delivery": 1}).sort("due_at", 1)
+    found = NOTIFICATIONS().find(wanted, {"delivery": 1}).sort("due_at", 1)
     waits = (
         wait
         for document in found.hint(backlog.INDEX).limit(limit)
@@ -177,6 +177,4 @@ def _count_held(now: datetime, limit: int) -> Mapping[tuple[Channel, WaitReason]
 
 
 def _count(wanted: dict[str, Any], index: str, limit: int) -> int:
-    return collection("notifications").count_documents(
-        wanted | dict(NOT_TEST), limit=limit, hint=index
-    )
+    return NOTIFICATIONS().count_documents(wanted | dict(NOT_TEST), limit=limit, hint=index)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db.collections import collection
 
 CAP = 10_000
@@ -94,7 +95,7 @@ def group_failures(
 def _failed_at_of(number: int, match: Mapping[str, Any]) -> datetime | None:
     """Return when the notification of this number, from the newest on, failed. None without it."""
     found = (
-        collection("notifications")
+        NOTIFICATIONS()
         .find(match, {"failed_at": 1, "_id": 0})
         .sort([("failed_at", -1), ("_id", -1)])
         .skip(number - 1)
@@ -209,4 +210,4 @@ def _aggregate(
             }
         },
     ]
-    return list(collection("notifications").aggregate(stages, hint="ntf_failed"))
+    return list(collection(NOTIFICATIONS.name).aggregate(stages, hint="ntf_failed"))

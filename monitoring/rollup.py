@@ -15,6 +15,7 @@ import structlog
 from django.conf import settings
 
 from domain.time import Clock, utc_now
+from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import Claim
 
@@ -49,7 +50,7 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
         ]
     }
     is_retried = {"$gt": [{"$max": "$delivery.attempt_count"}, 1]}
-    found = collection("notifications").aggregate(
+    found = collection(NOTIFICATIONS.name).aggregate(
         [
             *_match_changed(since, until),
             {"$project": {"minute": minutes, "is_retried": is_retried}},
@@ -67,7 +68,7 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
 
 def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
     """Return the minutes of all attempts of retried deliveries, since the last attempt changed."""
-    return collection("notifications").aggregate(
+    return collection(NOTIFICATIONS.name).aggregate(
         [
             *_match_changed(since, until, extra={"delivery.attempt_count": {"$gt": 1}}),
             {"$project": {"_id": 1}},
@@ -94,7 +95,7 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
         return
     retention = timedelta(days=days)
     events = [{"name": name, "at": f"$delivery.{name}_at"} for name in EVENTS]
-    collection("notifications").aggregate(
+    collection(NOTIFICATIONS.name).aggregate(
         [
             *_match_changed(since, until),
             {"$project": {"user_id": 1, "type": 1, "delivery": 1}},

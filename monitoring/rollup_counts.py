@@ -16,6 +16,8 @@ from bson import ObjectId
 
 from access.clients import registry
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
+from notifications.documents.notification import NOTIFICATIONS
+from notifications.documents.records import DELIVERY_ATTEMPTS
 from notifyproject.db.collections import collection
 
 from . import metrics
@@ -176,7 +178,7 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
         "status": _if(untried, "$delivery.status"),
         "code": _if(untried, "$delivery.failure_code"),
     }
-    return collection("notifications").aggregate(
+    return collection(NOTIFICATIONS.name).aggregate(
         [
             {"$match": {"created_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}},
             {"$project": {"created_at": 1, "type": 1, "client_id": 1, "delivery": 1}},
@@ -231,7 +233,7 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
         "duration": {"$max": "$duration_ms"},
         "devices": {"$push": _if_device({name: f"${name}" for name in _DEVICE_ATTEMPT_FIELDS})},
     }
-    return collection("delivery_attempts").aggregate(
+    return collection(DELIVERY_ATTEMPTS.name).aggregate(
         [{"$match": {"attempted_at": {"$gte": since, "$lt": until}}}, {"$group": group}],
         hint="att_attempted",
         allowDiskUse=True,
@@ -249,7 +251,7 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[Row, Row
         "first_due_at",
         "ready_at",
     )
-    found = collection("notifications").find(
+    found = NOTIFICATIONS().find(
         {"_id": {"$in": list(ids)}},
         {"type": 1, "client_id": 1, "is_test": 1, **{f"delivery.{name}": 1 for name in names}},
         batch_size=BATCH,

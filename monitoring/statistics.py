@@ -9,6 +9,7 @@ from typing import Any
 from bson import ObjectId
 
 from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus, NotificationStatus
+from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db.collections import collection
 
 from .metrics import NONE
@@ -109,7 +110,7 @@ def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statisti
             }
         },
     ]
-    found = list(collection("notifications").aggregate(pipeline, **options))
+    found = list(collection(NOTIFICATIONS.name).aggregate(pipeline, **options))
     groups = [
         Group(
             value=row["_id"],

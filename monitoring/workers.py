@@ -11,6 +11,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain import queues
 from domain.states import Channel, Priority
+from notifications.documents.records import DELIVERY_ATTEMPTS, HEARTBEATS
 from notifications.queries import COUNT_CAP
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
@@ -98,7 +99,7 @@ def heartbeats() -> Heartbeats:
 def all_workers(*, now: datetime) -> list[Worker]:
     """Return the workers that are alive, also idle ones, or have made recent attempts, by name."""
     found = {one.name: one for one in active_workers(now=now)}
-    alive = collection("heartbeats").find(
+    alive = HEARTBEATS().find(
         {"_id": {"$regex": f"^{WORKER_PREFIX}"}, "at": {"$gte": now - ALIVE_WITHIN}}
     )
     for one in alive.limit(MAX_WORKERS):
@@ -117,7 +118,7 @@ def all_workers(*, now: datetime) -> list[Worker]:
 def active_workers(*, now: datetime) -> list[Worker]:
     """Return the workers with recent attempts, by name."""
     last_at = {"$max": "$attempted_at"}
-    found = collection("delivery_attempts").aggregate(
+    found = collection(DELIVERY_ATTEMPTS.name).aggregate(
         [
             {"$match": {"attempted_at": {"$gte": now - ACTIVE_WITHIN}}},
             {"$sort": {"attempted_at": -1, "_id": -1}},

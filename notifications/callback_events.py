@@ -13,8 +13,9 @@ from callbacks import outbox, subscriptions
 from callbacks.events import Event, EventType
 from domain.queues import CALLBACKS
 from domain.states import OPEN, Channel, DeliveryStatus
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store import callback_marks
-from notifications.store.documents import Document, NewNotification
+from notifications.store.documents import NewNotification
 from notifyproject.platform import broker
 
 log = structlog.get_logger(__name__)
@@ -98,7 +99,7 @@ def publish_events(*, now: datetime) -> int:
     return total
 
 
-def events_of(document: Document) -> list[Event]:
+def events_of(document: NotificationDocument) -> list[Event]:
     """Return all events of a notification to report so far, with stable IDs."""
     deliveries = document["delivery"]
     events = [event for one in deliveries for event in _delivery_events(document, one)]
@@ -109,10 +110,10 @@ def events_of(document: Document) -> list[Event]:
     return events
 
 
-def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
+def _delivery_events(document: NotificationDocument, delivery: DeliveryDocument) -> Iterator[Event]:
     for status in _statuses_passed(delivery):
         # If the time of the status isn't stored, the time of the last write.
-        at = delivery.get(f"{status.value}_at") or document["updated_at"]
+        at = _reached_at(delivery, status) or document["updated_at"]
         number = _milliseconds(at) if status is S.FAILED else delivery["attempt_count"]
         # A reopened delivery may fail, or be suppressed, again without another attempt.
         if status is S.SUPPRESSED and delivery.get("earlier_attempts") is not None:
@@ -132,7 +133,21 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
         )
 
 
-def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
+def _reached_at(delivery: DeliveryDocument, status: DeliveryStatus) -> datetime | None:
+    match status:
+        case S.SENT:
+            return delivery.get("sent_at")
+        case S.DELIVERED:
+            return delivery.get("delivered_at")
+        case S.READ:
+            return delivery.get("read_at")
+        case S.FAILED:
+            return delivery.get("failed_at")
+        case _:
+            return None
+
+
+def _statuses_passed(delivery: DeliveryDocument) -> list[DeliveryStatus]:
     status = DeliveryStatus(delivery["status"])
     if status not in EVENT_TYPES:
         return []
@@ -147,7 +162,7 @@ def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
     return passed
 
 
-def _completed_event(document: Document) -> Event:
+def _completed_event(document: NotificationDocument) -> Event:
     deliveries = document["delivery"]
     return _event(
         document,
@@ -164,7 +179,7 @@ def _completed_event(document: Document) -> Event:
     )
 
 
-def _acted_event(document: Document) -> Event:
+def _acted_event(document: NotificationDocument) -> Event:
     return _event(
         document,
         E.NOTIFICATION_ACTED,
@@ -175,7 +190,12 @@ def _acted_event(document: Document) -> Event:
 
 
 def _event(
-    document: Document, kind: EventType, *, name: str, at: datetime, data: Mapping[str, Any]
+    document: NotificationDocument,
+    kind: EventType,
+    *,
+    name: str,
+    at: datetime,
+    data: Mapping[str, Any],
 ) -> Event:
     return Event(
         id=f"evt_{document['_id']}_{name}",

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from bson import ObjectId
@@ -20,7 +19,13 @@ from domain.states import (
 )
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.documents.policies import DIGESTS, DigestDocument
-from notifications.store.documents import AttemptReference, Document
+from notifications.documents.records import (
+    DELIVERY_ATTEMPTS,
+    PROVIDER_EVENTS,
+    DeliveryAttemptDocument,
+    ProviderEventDocument,
+)
+from notifications.store.documents import AttemptReference
 from notifications.store.inbox import MATCH_SENT
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
@@ -31,9 +36,6 @@ MAX_SCHEDULED_LOCAL = 1_000
 MAX_OF_ENTITY = 500
 MAX_TESTED = 200  # Messages of test clients to one address that are read
 NOT_SENT = (AttemptStatus.FAILED, AttemptStatus.EXPIRED)
-RECEIPT_TIMES = {"delivered_at": "delivered_at", "opened_at": "read_at"}
-"""The times of an attempt's receipts, and the times of its delivery that supply them."""
-_notifications = partial(collection, "notifications")
 MAX_RECEIPTS = 200  # Mail programs may open an email any number of times
 COUNT_CAP = 10_000  # Upper limit of displayed counts
 
@@ -126,12 +128,14 @@ def _range(after: datetime | None, before: datetime | None) -> dict[str, Any]:
     return {operator: at for operator, at in limits.items() if at is not None}
 
 
-def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
+def get(
+    *, notification_id: ObjectId, client_id: ObjectId | None = None
+) -> NotificationDocument | None:
     """Return a notification, with ``client_id`` only if it is that client's."""
     wanted: dict[str, Any] = {"_id": notification_id}
     if client_id is not None:
         wanted["client_id"] = client_id
-    return _notifications().find_one(wanted)
+    return NOTIFICATIONS().find_one(wanted)
 
 
 def pending_of_entity(
@@ -146,39 +150,39 @@ def pending_of_entity(
     }
     wanted |= {"type": type_slug} if type_slug is not None else {}
     wanted |= {"user_id": user_id} if user_id is not None else {}
-    found = _notifications().find(wanted, {"_id": 1}).hint("ntf_entity").limit(MAX_OF_ENTITY)
+    found = NOTIFICATIONS().find(wanted, {"_id": 1}).hint("ntf_entity").limit(MAX_OF_ENTITY)
     return [document["_id"] for document in found]
 
 
-def get_many(ids: Sequence[ObjectId]) -> list[Document]:
+def get_many(ids: Sequence[ObjectId]) -> list[NotificationDocument]:
     """Return notifications by ID, in no particular order."""
-    return list(_notifications().find({"_id": {"$in": list(ids)}}))
+    return list(NOTIFICATIONS().find({"_id": {"$in": list(ids)}}))
 
 
 def existing_ids(ids: Sequence[ObjectId]) -> set[ObjectId]:
     """Return which of these IDs exist."""
-    found = _notifications().find({"_id": {"$in": list(ids)}}, {"_id": 1})
+    found = NOTIFICATIONS().find({"_id": {"$in": list(ids)}}, {"_id": 1})
     return {document["_id"] for document in found}
 
 
 def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     """Return the trace context of these notifications' acceptance, for those that were traced."""
-    found = _notifications().find({"_id": {"$in": list(ids)}}, {"traceparent": 1})
+    found = NOTIFICATIONS().find({"_id": {"$in": list(ids)}}, {"traceparent": 1})
     return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
 
 
 def phones(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     """Return the numbers that notifications were sent to. Test notifications are left out."""
     wanted = {"_id": {"$in": list(ids)}, "is_test": {"$ne": True}}
-    found = _notifications().find(wanted, {"recipient.phone": 1})
+    found = NOTIFICATIONS().find(wanted, {"recipient.phone": 1})
     numbers = {one["_id"]: one.get("recipient", {}).get("phone") for one in found}
     return {notification: phone for notification, phone in numbers.items() if phone}
 
 
-def scheduled_local_of(user_id: str) -> list[Document]:
+def scheduled_local_of(user_id: str) -> list[NotificationDocument]:
     """Return up to 1,000 open notifications that follow a recipient's local time."""
     wanted = {"user_id": user_id, "scheduled_local": {"$exists": True}, "due_at": {"$exists": True}}
-    found = _notifications().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
+    found = NOTIFICATIONS().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
     return list(found.hint("ntf_own_clock").limit(MAX_SCHEDULED_LOCAL))
 
 
@@ -212,7 +216,7 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessa
     if not provider_ids:
         return {}
     wanted = set(provider_ids)
-    found = _notifications().find(
+    found = NOTIFICATIONS().find(
         {"delivery.provider_message_id": {"$in": list(provider_ids)}},
         {
             "delivery.channel": 1,
@@ -243,27 +247,27 @@ def only_tested(emails: Collection[str]) -> set[str]:
 def _is_only_tested(email: str) -> bool:
     wanted = {"recipient.email": {"$in": sorted({email, email.lower()})}}
     limit = MAX_TESTED + 1
-    found = _notifications().find(
+    found = NOTIFICATIONS().find(
         wanted, {"_id": 0, "is_test": 1}, hint="ntf_email", limit=limit, batch_size=limit
     )
     flags = [one.get("is_test", False) for one in found]
     return 0 < len(flags) <= MAX_TESTED and all(flags)
 
 
-def receipts_of(notification_id: ObjectId) -> list[Document]:
+def receipts_of(notification_id: ObjectId) -> list[ProviderEventDocument]:
     """Return the providers' receipts about a notification, of the last 30 days, oldest first."""
-    found = collection("provider_events").find({"notification_id": notification_id})
+    found = PROVIDER_EVENTS().find({"notification_id": notification_id})
     return sorted(found.limit(MAX_RECEIPTS), key=lambda receipt: (receipt["at"], receipt["_id"]))
 
 
-def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:
+def attempts_with_receipts(document: NotificationDocument) -> list[DeliveryAttemptDocument]:
     """Return all attempts of a notification, oldest first, with the times of their receipts.
 
     A device's receipt is stored on its attempt. Other receipts are stored on the delivery. They
     belong to its last attempt that may have been sent, if all such attempts went to one address or
     device.
     """
-    found = [dict(one) for one in attempts_of(document["_id"])]
+    found = attempts_of(document["_id"])
     for delivery in document["delivery"]:
         sent = [
             one
@@ -271,15 +275,16 @@ def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:
             if one["channel"] == delivery["channel"] and one["status"] not in NOT_SENT
         ]
         if len({one.get("device_id") for one in sent}) == 1:
-            for name, source in RECEIPT_TIMES.items():
-                if source in delivery:
-                    sent[-1].setdefault(name, delivery[source])
+            if (delivered_at := delivery.get("delivered_at")) is not None:
+                sent[-1].setdefault("delivered_at", delivered_at)
+            if (read_at := delivery.get("read_at")) is not None:
+                sent[-1].setdefault("opened_at", read_at)
     return found
 
 
-def attempts_of(notification_id: ObjectId) -> list[Document]:
+def attempts_of(notification_id: ObjectId) -> list[DeliveryAttemptDocument]:
     """Return all attempts of a notification, oldest first."""
-    found = collection("delivery_attempts").find({"notification_id": notification_id})
+    found = DELIVERY_ATTEMPTS().find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
 
 
@@ -287,12 +292,12 @@ DIGESTS_NEWEST = (("opened_at", -1), ("_id", -1))
 MAX_MEMBERS = 100
 
 
-def digest(digest_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
+def digest(digest_id: ObjectId, *, client_id: ObjectId | None = None) -> DigestDocument | None:
     """Return a digest, with ``client_id`` only if it is that client's. Raises PyMongoError."""
     wanted: dict[str, Any] = {"_id": digest_id}
     if client_id is not None:
         wanted["client_id"] = client_id
-    return collection("digests").find_one(wanted)
+    return DIGESTS().find_one(wanted)
 
 
 def digest_page(
@@ -302,10 +307,10 @@ def digest_page(
     return paging.page(DIGESTS, match, order=DIGESTS_NEWEST, limit=limit, cursor=cursor)
 
 
-def open_digests_of(user_id: str, *, limit: int) -> list[Document]:
+def open_digests_of(user_id: str, *, limit: int) -> list[DigestDocument]:
     """Return a recipient's open digests, newest first. Raises PyMongoError."""
     wanted = {"user_id": user_id, "status": DigestStatus.OPEN.value}
-    found = collection("digests").find(wanted, hint="dig_user").sort(list(DIGESTS_NEWEST))
+    found = DIGESTS().find(wanted, hint="dig_user").sort(list(DIGESTS_NEWEST))
     return list(found.limit(limit))
 
 
@@ -318,18 +323,18 @@ def count_waiting_members(ids: Sequence[ObjectId]) -> Mapping[ObjectId, int]:
         {"$match": waiting},
         {"$group": {"_id": "$delivery.digest_id", "count": {"$sum": 1}}},
     ]
-    found = _notifications().aggregate(pipeline, hint="ntf_digest")
+    found = collection(NOTIFICATIONS.name).aggregate(pipeline, hint="ntf_digest")
     return {one["_id"]: one["count"] for one in found}
 
 
-def members_of_digest(digest_id: ObjectId) -> list[Document]:
+def members_of_digest(digest_id: ObjectId) -> list[NotificationDocument]:
     """Return up to 100 notifications that wait for a digest or are part of it, oldest first."""
     wanted = {"delivery.digest_id": digest_id}
-    found = _notifications().find(wanted, hint="ntf_digest").sort([("_id", 1)])
+    found = NOTIFICATIONS().find(wanted, hint="ntf_digest").sort([("_id", 1)])
     return list(found.limit(MAX_MEMBERS))
 
 
 def statuses(ids: Sequence[ObjectId]) -> dict[ObjectId, NotificationStatus]:
     """Return the statuses of notifications by ID. Raises PyMongoError."""
-    found = _notifications().find({"_id": {"$in": list(ids)}}, {"status": 1})
+    found = NOTIFICATIONS().find({"_id": {"$in": list(ids)}}, {"status": 1})
     return {one["_id"]: NotificationStatus(one["status"]) for one in found}

@@ -16,9 +16,8 @@ from bson import ObjectId
 
 from notifications.catalog import retention
 from notifications.catalog.retention import Retention
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.store import removal
-from notifications.store.documents import Document
-from notifyproject.db.collections import collection
 
 log = structlog.get_logger(__name__)
 BATCH = 500
@@ -90,7 +89,7 @@ def remove_expired_content(
 def count_expired_content(*, now: datetime, is_from_beginning: bool = False) -> int:
     """Count the notifications due for content removal."""
     return sum(
-        collection("notifications").count_documents(
+        NOTIFICATIONS().count_documents(
             {**_match(pending, since, until), "content_removed_at": None}, hint=INDEX
         )
         for pending in _pending_ranges(now, is_from_beginning=is_from_beginning)
@@ -113,14 +112,14 @@ def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
 
 
 def _oldest() -> datetime | None:
-    found = collection("notifications").find({}, {"updated_at": 1}).sort("updated_at", 1)
+    found = NOTIFICATIONS().find({}, {"updated_at": 1}).sort("updated_at", 1)
     return next((document["updated_at"] for document in found.hint(INDEX).limit(1)), None)
 
 
 def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
     for pending in ranges:
         for since, until in _spans(pending):
-            documents: list[Document] = []
+            documents: list[NotificationDocument] = []
             for document in _find(pending, since, until):
                 documents.append(document)
                 if len(documents) == BATCH:
@@ -129,7 +128,7 @@ def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
             yield _Batch(pending, _ids(documents), until)
 
 
-def _ids(documents: Sequence[Document]) -> list[ObjectId]:
+def _ids(documents: Sequence[NotificationDocument]) -> list[ObjectId]:
     return [document["_id"] for document in documents]
 
 
@@ -141,8 +140,8 @@ def _spans(pending: _Range) -> Iterator[tuple[datetime, datetime]]:
         since = until
 
 
-def _find(pending: _Range, since: datetime, until: datetime) -> Iterator[Document]:
-    found = collection("notifications").find(_match(pending, since, until), {"updated_at": 1})
+def _find(pending: _Range, since: datetime, until: datetime) -> Iterator[NotificationDocument]:
+    found = NOTIFICATIONS().find(_match(pending, since, until), {"updated_at": 1})
     with found.sort("updated_at", 1).hint(INDEX).batch_size(BATCH) as cursor:
         yield from cursor
 

@@ -8,11 +8,11 @@ from typing import Any
 from bson import ObjectId
 
 from devices import queries as devices
+from devices.documents import DeviceDocument
 from domain.addresses import EMAIL, WHATSAPP
-from notifications.documents.notification import NOTIFICATIONS
-from notifications.store.documents import Document
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
+from notifications.documents.records import DELIVERY_ATTEMPTS, DeliveryAttemptDocument
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from recipients import (
     registration,
@@ -21,6 +21,7 @@ from recipients import (
     topics,
     whatsapp_identities,
 )
+from recipients.documents import RecipientDocument, SuppressionDocument
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
@@ -29,15 +30,15 @@ NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 class Export:
     """Data about a recipient, with one page of notifications."""
 
-    recipient: Document | None
-    devices: Sequence[Document]
+    recipient: RecipientDocument | None
+    devices: Sequence[DeviceDocument]
     topics: Sequence[str]
-    suppressions: Sequence[Document]
+    suppressions: Sequence[SuppressionDocument]
     whatsapp_ids: Sequence[str]
     """What else WhatsApp calls the person: user IDs, and other forms of the number."""
     last_inbound_at: datetime | None
-    notifications: Sequence[Document]
-    attempts: Sequence[Document]
+    notifications: Sequence[NotificationDocument]
+    attempts: Sequence[DeliveryAttemptDocument]
     has_more: bool
 
     @property
@@ -62,7 +63,7 @@ def export(
     names = people[phone] if phone else ()
     addresses = [(EMAIL, email)] if email else []
     addresses += [(WHATSAPP, name) for name in names]
-    attempts = collection("delivery_attempts").find({"notification_id": {"$in": ids}})
+    attempts = DELIVERY_ATTEMPTS().find({"notification_id": {"$in": ids}})
     return Export(
         recipient=recipient,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,

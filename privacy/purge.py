@@ -10,9 +10,8 @@ from bson import ObjectId
 
 from domain.states import Category
 from notifications.catalog import retention
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.store import removal
-from notifications.store.documents import Document
-from notifyproject.db.collections import collection
 from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
@@ -76,7 +75,7 @@ def count_purgeable(
 def _batches(
     client_id: ObjectId | None, before: datetime, at_most: int | None
 ) -> Iterator[list[ObjectId]]:
-    last: Document | None = None
+    last: NotificationDocument | None = None
     remaining = at_most
     while remaining is None or remaining > 0:
         size = BATCH if remaining is None else min(BATCH, remaining)
@@ -90,8 +89,8 @@ def _batches(
 
 
 def _oldest(
-    client_id: ObjectId | None, before: datetime, last: Document | None, limit: int
-) -> list[Document]:
+    client_id: ObjectId | None, before: datetime, last: NotificationDocument | None, limit: int
+) -> list[NotificationDocument]:
     match: dict[str, Any] = {"created_at": {"$lt": before}, **removal.match_ended_before(before)}
     if client_id is not None:
         match["client_id"] = client_id
@@ -99,7 +98,7 @@ def _oldest(
         # Skips what was read before and stays.
         match["created_at"]["$gte"] = last["created_at"]
         match["$or"] = [{"created_at": {"$gt": last["created_at"]}}, {"_id": {"$gt": last["_id"]}}]
-    found = collection("notifications").find(match, {"created_at": 1})
+    found = NOTIFICATIONS().find(match, {"created_at": 1})
     index = "ntf_created" if client_id is None else "ntf_client_created"
     return list(found.sort(OLDEST_FIRST).hint(index).limit(limit))
 
@@ -136,7 +135,7 @@ def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
 
 def _backfill_batches(category: Category) -> Iterator[list[ObjectId]]:
     ids: list[ObjectId] = []
-    found = collection("notifications").find(_match_ended(category), {"_id": 1, "created_at": 1})
+    found = NOTIFICATIONS().find(_match_ended(category), {"_id": 1, "created_at": 1})
     with found.sort(OLDEST_FIRST).hint(INDEX).batch_size(BACKFILL_BATCH) as cursor:
         for document in cursor:
             ids.append(document["_id"])
@@ -152,4 +151,4 @@ def _match_ended(category: Category) -> dict[str, Any]:
 
 
 def _count(match: dict[str, Any]) -> int:
-    return int(collection("notifications").count_documents(match, hint=INDEX))
+    return int(NOTIFICATIONS().count_documents(match, hint=INDEX))

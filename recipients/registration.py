@@ -13,6 +13,8 @@ from pymongo.errors import DuplicateKeyError
 from domain.unchanged import UNCHANGED, Unchanged
 from notifyproject.db.collections import collection
 
+from .documents import RECIPIENTS, RecipientDocument
+
 Document = Mapping[str, Any]
 NAME_WORDS = "name_words"
 """Stored with the name: its words as :func:`name_words` returns them, for a search while typing."""
@@ -79,9 +81,9 @@ def register(profile: RecipientProfile, *, now: datetime) -> Registration:
     return Registration(stored, is_new=stored["created_at"] == stored["updated_at"] == now)
 
 
-def get(user_id: str) -> Document | None:
+def get(user_id: str) -> RecipientDocument | None:
     """Return a recipient, or None if unknown or being erased. Raises PyMongoError."""
-    return collection("recipients").find_one({"_id": user_id, "is_active": True})
+    return RECIPIENTS().find_one({"_id": user_id, "is_active": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -217,10 +217,10 @@ def remove_all(*, channel: str, addresses: Iterable[str]) -> None:
         collection("suppressions").delete_many({"key": {"$in": keys}})
 
 
-def find_by_address(*, channel: str, address: str) -> list[Document]:
+def find_by_address(*, channel: str, address: str) -> list[SuppressionDocument]:
     """Return an address's suppressions, expired ones too, newest first. Raises PyMongoError."""
     keys = suppression_keys(channel, address)
-    found = collection("suppressions").find({"key": {"$in": keys}})
+    found = SUPPRESSIONS().find({"key": {"$in": keys}})
     return sorted(
         found, key=lambda suppression: (suppression["created_at"], suppression["_id"]), reverse=True
     )

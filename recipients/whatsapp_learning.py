@@ -4,7 +4,7 @@ An opt-out and a service window stand at each form of the person's number, since
 sent to. What arrived under an unknown user ID waits there until its number is known.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from domain.addresses import WHATSAPP
@@ -60,7 +60,7 @@ def _join(phone: str, now: datetime) -> None:
 
 
 def _copy(
-    sources: Iterable[str], address: str, *, reasons: Iterable[SuppressionReason], now: datetime
+    sources: Iterable[str], address: str, *, reasons: Collection[SuppressionReason], now: datetime
 ) -> None:
     for source in sources:
         for found in suppressions.find_by_address(channel=WHATSAPP, address=source):

@@ -12,9 +12,10 @@ from domain.states import Category, Channel
 from notifications.catalog import types
 from notifications.catalog.types import ActionStyle
 from notifications.content import engine, rendering
+from notifications.documents.notification import NotificationDocument
 from notifications.inbox.feed import FeedCounts
 from notifications.intake.requests import Timestamp
-from notifications.store.documents import Document, content_of, recipient_of
+from notifications.store.documents import content_of, recipient_of
 from notifications.store.encrypted_content import is_shown_in_inbox, secret_in
 from notifyproject.platform.encryption import DecryptionError
 
@@ -93,7 +94,7 @@ def inbox_counts(counts: FeedCounts) -> InboxCounts:
     return InboxCounts(unread=counts.unread, unseen=counts.unseen, as_of=as_of)
 
 
-def inbox_item(document: Document, *, now: datetime) -> InboxItem:
+def inbox_item(document: NotificationDocument, *, now: datetime) -> InboxItem:
     """Return a stored notification as its recipient sees it."""
     content, data = _visible_content(document, now)
     subject, body = _subject_and_body(document, content, data)
@@ -126,7 +127,9 @@ def _actions(type_slug: str) -> list[InboxAction]:
     ]
 
 
-def _visible_content(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:
+def _visible_content(
+    document: NotificationDocument, now: datetime
+) -> tuple[Content, Mapping[str, Any] | None]:
     """Return the content and, if sensitive values may be shown, the variables to render."""
     # The recipient sees sensitive values until they expire, and then the redacted content.
     content = content_of(document)
@@ -140,7 +143,7 @@ def _visible_content(document: Document, now: datetime) -> tuple[Content, Mappin
 
 
 def _subject_and_body(
-    document: Document, content: Content, data: Mapping[str, Any] | None
+    document: NotificationDocument, content: Content, data: Mapping[str, Any] | None
 ) -> tuple[str | None, str | None]:
     """Return subject and body, rendered again if ``data`` is given."""
     if data is None and content.event_at is None:

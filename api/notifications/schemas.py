@@ -24,17 +24,19 @@ from domain.states import (
     Phase,
     Priority,
 )
-from domain.wait_reasons import WaitReason, find_waits
+from domain.wait_reasons import Wait, WaitReason, find_waits
 from notifications.actions.retries import retry_choices
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
+from notifications.documents.records import DeliveryAttemptDocument
 from notifications.intake.acceptance import Acceptance
 from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Id128, Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.models.notification import USER_ID_LENGTH
-from notifications.store.documents import Document, content_of, recipient_of
+from notifications.store.documents import content_of, recipient_of
 from notifications.validation import ChannelNames
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
@@ -261,7 +263,7 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def notification_views(
-    documents: Sequence[Document],
+    documents: Sequence[NotificationDocument],
     *,
     adjusted: bool = False,
     shows_registry: bool = False,
@@ -289,7 +291,7 @@ def notification_views(
 
 
 def notification_view(
-    document: Document,
+    document: NotificationDocument,
     *,
     can_retry: bool = False,
     adjusted: bool = False,
@@ -309,7 +311,7 @@ def notification_view(
         content = rendering.hide_registry(content, data=document["data"], recipient=recipient)
         recipient = recipient.as_given()
     is_time_hidden = not shows_registry and document.get("scheduled_local") is not None
-    waits = {one.channel: one for one in find_waits(document["delivery"], now=now)}
+    waits: dict[str, Wait] = {one.channel: one for one in find_waits(document["delivery"], now=now)}
     deliveries = [
         view_of(
             DeliveryView,
@@ -321,7 +323,9 @@ def notification_view(
             opens_at=one["first_due_at"] if "step" in one and not is_time_hidden else None,
             digest_id=_hex(one.get("digest_id")),
             carried_by=_hex(one.get("carried_by")),
-            carrier_status=(carrier_statuses or {}).get(one.get("carried_by")),
+            carrier_status=carrier_statuses.get(carrier_id)
+            if carrier_statuses and (carrier_id := one.get("carried_by")) is not None
+            else None,
         )
         for one in document["delivery"]
     ]
@@ -356,17 +360,17 @@ def notification_view(
     )
 
 
-def _retry_fields(deliveries: Sequence[Document]) -> dict[str, Any]:
+def _retry_fields(deliveries: Sequence[DeliveryDocument]) -> dict[str, Any]:
     retried_at, retry_at, counted, limit = [], [], 1, 1
     for one in deliveries:
         limit = max(limit, one["max_attempts"])
         if not (count := one["attempt_count"]):
             continue
         counted = max(counted, count - one["uncounted_attempts"])
-        if count > 1:
-            retried_at.append(one["last_attempt_at"])
-        if one["status"] == DeliveryStatus.PENDING and one["next_attempt_at"] is not None:
-            retry_at.append(one["next_attempt_at"])
+        if count > 1 and (at := one.get("last_attempt_at")) is not None:
+            retried_at.append(at)
+        if one["status"] == DeliveryStatus.PENDING and (due_at := one.get("next_attempt_at")):
+            retry_at.append(due_at)
     return {
         "retry_count": counted - 1,
         "max_retries": limit - 1,
@@ -399,7 +403,7 @@ def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
     ]
 
 
-def attempt_view(document: Document) -> AttemptView:
+def attempt_view(document: DeliveryAttemptDocument) -> AttemptView:
     """Return a stored attempt as the API shows it."""
     status = ReportedAttemptStatus(document["status"])
     may_be_sent = document["status"] in (A.STARTED, A.SENT, A.UNKNOWN)

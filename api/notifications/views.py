@@ -15,12 +15,12 @@ from domain.time import utc_now
 from notifications import queries
 from notifications.actions import actions
 from notifications.catalog import types
+from notifications.documents.notification import NotificationDocument
 from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
 from notifications.models import Notification
-from notifications.store.documents import Document
 from notifications.validation import FieldProblem, ProblemCollector, is_all, parse_channels
 from notifyproject.platform import audit, tracing
 from notifyproject.platform.audit import Unaudited
@@ -69,14 +69,14 @@ _channels_operation = partial(
 )
 
 
-def notification_or_404(request: Any, notification_id: str) -> Document:
+def notification_or_404(request: Any, notification_id: str) -> NotificationDocument:
     """Return one of the client's notifications; raises ApiError 404."""
     return found_or_404(
         queries.get(notification_id=object_id_or_404(notification_id), client_id=request.user.id)
     )
 
 
-def view_for(request: Any, document: Document) -> NotificationView:
+def view_for(request: Any, document: NotificationDocument) -> NotificationView:
     """Return a notification with the recipient data that the client may read."""
     (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
     return view
@@ -138,7 +138,7 @@ def get_notification(request: Any, notification_id: str) -> Response:
     fields = parse_fields(query, NotificationView, problems)
     problems.raise_if_any()
     document = notification_or_404(request, notification_id)
-    carriers = [one["carried_by"] for one in document["delivery"] if one.get("carried_by")]
+    carriers = [id_ for one in document["delivery"] if (id_ := one.get("carried_by"))]
     statuses = queries.statuses(carriers) if carriers else None
     return Response(_sparse_views(request, [document], fields, carrier_statuses=statuses)[0])
 
@@ -189,7 +189,7 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
 
 def _sparse_views(
     request: Any,
-    documents: Sequence[Document],
+    documents: Sequence[NotificationDocument],
     fields: frozenset[str] | None,
     *,
     carrier_statuses: Mapping[ObjectId, NotificationStatus] | None = None,
@@ -357,7 +357,7 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
 
 
 def _send_again(
-    action: Callable[..., Document], request: Any, notification_id: str, *, done: str
+    action: Callable[..., NotificationDocument], request: Any, notification_id: str, *, done: str
 ) -> Response:
     document = notification_or_404(request, notification_id)
     channels = _requested_channels(request)

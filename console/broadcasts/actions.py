@@ -13,7 +13,7 @@ from domain.states import BroadcastStatus
 from domain.time import utc_now
 from notifications.actions import actions
 from notifications.broadcasts import control, repository
-from notifications.broadcasts.documents import Document
+from notifications.documents.broadcasts import BroadcastDocument
 from notifications.models import Broadcast
 
 from ..widgets import names
@@ -38,7 +38,7 @@ class BroadcastAction:
 
     name: str  # Segment in URLs, and beginning of the permission's name
     button: str
-    run: Callable[..., Document]
+    run: Callable[..., BroadcastDocument]
     statuses: frozenset[BroadcastStatus]
     success_message: str
     audit_message: str
@@ -123,7 +123,7 @@ def run_action(
     return HttpResponseRedirect(back)
 
 
-def find_broadcast(object_id: str) -> Document | None:
+def find_broadcast(object_id: str) -> BroadcastDocument | None:
     """Return the broadcast with an ID from a URL, or None."""
     broadcast_id = parse_id(object_id)
     return repository.get(broadcast_id) if broadcast_id else None

@@ -4,7 +4,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.states import AudienceKind, BroadcastStatus
-from notifications.broadcasts.documents import Document
+from notifications.documents.broadcasts import BroadcastDocument
 
 from ..widgets.formats import timestamp
 
@@ -18,7 +18,7 @@ def audience_label(kind: str, topic: str | None) -> str:
     return "Listed recipients" if kind == AudienceKind.USER_IDS else "All recipients"
 
 
-def summarize(document: Document) -> SafeString:
+def summarize(document: BroadcastDocument) -> SafeString:
     """Return one sentence on the state of a broadcast."""
     status = BroadcastStatus(document["status"])
     text = {

@@ -1,5 +1,6 @@
 """The page of one broadcast: progress, skipped recipients, and results."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from bson import ObjectId
@@ -8,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 
 from domain.states import BroadcastStatus
 from notifications.broadcasts import repository
-from notifications.broadcasts.documents import Document, request_of
+from notifications.broadcasts.documents import request_of
+from notifications.documents.broadcasts import BroadcastDocument, SkippedRecipients
 from notifications.models import Broadcast
 
 from ..texts.labels import STATUS_LABELS, broadcast_state, code_label
@@ -40,7 +42,7 @@ def show(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     return render_page(admin, request, "console/broadcasts/page.html", **context)
 
 
-def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
+def _context(request: HttpRequest, document: BroadcastDocument) -> dict[str, Any]:
     status, color = broadcast_state(document["status"], is_throttled=document["is_waiting"])
     type_name = names.type_names([document["type"]])[document["type"]]
     request_for_all = request_of(document)
@@ -67,8 +69,8 @@ def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
         "status_counts": _status_counts(document["_id"]),
         "may_see_notifications": request.user.has_perm("notifications.view_notification"),
         "skipped": [
-            ("Skipped", SKIPPED_MEANING, _skip_reasons(document, "skipped")),
-            ("Rejected", REJECTED_MEANING, _skip_reasons(document, "rejected")),
+            ("Skipped", SKIPPED_MEANING, _skip_reasons(document["skipped"])),
+            ("Rejected", REJECTED_MEANING, _skip_reasons(document["rejected"])),
         ],
         "content": request_for_all.content,
         "data": request_for_all.data,
@@ -78,9 +80,10 @@ def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
     }
 
 
-def _progress(document: Document) -> dict[str, Any]:
+def _progress(document: BroadcastDocument) -> dict[str, Any]:
+    left_out = (document["skipped"], document["rejected"])
     count = document["accepted"] + sum(
-        reason["count"] for name in ("skipped", "rejected") for reason in document[name].values()
+        reason["count"] for reasons in left_out for reason in reasons.values()
     )
     size = document.get("audience_size")
     is_completed = document["status"] == BroadcastStatus.COMPLETED
@@ -90,8 +93,8 @@ def _progress(document: Document) -> dict[str, Any]:
     }
 
 
-def _skip_reasons(document: Document, kind: str) -> list[dict[str, Any]]:
-    reasons = sorted(document[kind].items(), key=lambda item: (-item[1]["count"], item[0]))
+def _skip_reasons(stored: Mapping[str, SkippedRecipients]) -> list[dict[str, Any]]:
+    reasons = sorted(stored.items(), key=lambda item: (-item[1]["count"], item[0]))
     return [
         {"label": code_label(code), "count": f"{reason['count']:,}", "examples": reason["examples"]}
         for code, reason in reasons
@@ -109,7 +112,7 @@ def _status_counts(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
     ]
 
 
-def _facts(document: Document) -> list[tuple[str, str]]:
+def _facts(document: BroadcastDocument) -> list[tuple[str, str]]:
     client_id, request = document["client_id"], request_of(document)
     facts = (
         ("ID", str(document["_id"])),

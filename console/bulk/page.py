@@ -33,6 +33,8 @@ from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
+from notifications.documents.bulk import OperationResultDocument
+from notifications.documents.notification import NotificationDocument
 from notifications.store.documents import recipient_of
 from recipients.masking import mask_address
 
@@ -196,23 +198,22 @@ def csv_lines(operation: Operation) -> Iterator[str]:
 
 def _csv_values(
     operation: Operation,
-    row: Mapping[str, Any],
+    row: OperationResultDocument,
     new_id: ObjectId | None,
-    documents: Mapping[ObjectId, Mapping[str, Any]],
+    documents: Mapping[ObjectId, NotificationDocument],
 ) -> dict[str, str]:
     channel = Channel(row["channel"])
     original = documents.get(row["notification_id"])
     sent_as = documents.get(new_id) if new_id else original
     address = recipient_of(original).address(channel) if original else None
-    delivery: Mapping[str, Any] = next(
-        (one for one in (sent_as or {}).get("delivery", ()) if one["channel"] == channel), {}
-    )
-    status = delivery.get("status")
+    deliveries = [] if sent_as is None else sent_as["delivery"]
+    delivery = next((one for one in deliveries if one["channel"] == channel), None)
+    status = None if delivery is None else delivery["status"]
     has_failed = status in (DeliveryStatus.FAILED, DeliveryStatus.EXPIRED)
     risk = RiskKind(row["risk"])
     return {
         "notification_id": str(row["notification_id"]),
-        "user_id": (original or {}).get("user_id") or "",
+        "user_id": original.get("user_id") or "" if original else "",
         "recipient": mask_address(address) if address else "",
         "channel": channel.value,
         "resend_risk": RESEND_RISKS[risk][0].lower(),
@@ -221,7 +222,7 @@ def _csv_values(
         "reason": labels.REASON_LABELS.get(row.get("reason") or "", row.get("reason") or ""),
         "detail": row.get("detail") or "",
         "result": str(status or ""),
-        "failure_code": str(delivery.get("failure_code") or "") if has_failed else "",
+        "failure_code": delivery.get("failure_code") or "" if delivery and has_failed else "",
         "new_notification_id": str(new_id or ""),
         "at": f"{row['at']:%Y-%m-%dT%H:%M:%SZ}",
     }

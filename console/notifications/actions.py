@@ -1,8 +1,8 @@
 """Actions of staff on notifications: confirmation, execution, audit and result."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +31,12 @@ from notifications.actions.actions import (
 from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk
-from notifications.store.documents import Document, recipient_of
+from notifications.documents.notification import (
+    DeliveryDocument,
+    NotificationDocument,
+)
+from notifications.store.acceptance import recipient_document
+from notifications.store.documents import recipient_of
 from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from recipients import registration
 
@@ -84,7 +89,7 @@ class StaffAction:
         """Return whether the user may run the action."""
         return bool(user.has_perms((self.permission, *self.more_permissions)))
 
-    def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
+    def applies_to(self, delivery: DeliveryDocument, *, now: datetime) -> bool:
         """Return whether the action applies to a delivery."""
         if delivery["status"] not in self.statuses:
             return False
@@ -229,7 +234,7 @@ def run_on_one(
 
 
 def _confirmation_items(
-    documents: Sequence[Document], action: StaffAction, correction: Correction | None
+    documents: Sequence[NotificationDocument], action: StaffAction, correction: Correction | None
 ) -> list[dict[str, Any]]:
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
@@ -255,8 +260,8 @@ def _confirmation_items(
 
 
 def _narrowed(
-    documents: Sequence[Document], action: StaffAction, *, now: datetime
-) -> Sequence[Document]:
+    documents: Sequence[NotificationDocument], action: StaffAction, *, now: datetime
+) -> Sequence[NotificationDocument]:
     """Return the notifications with only those deliveries that the action concerns."""
     if action is LIFT_AND_RESEND:
         return _liftable(documents, now=now)
@@ -270,14 +275,16 @@ def _narrowed(
 
 
 def _outcome(
-    obstacles: Obstacles, document: Document, delivery: Mapping[str, Any]
+    obstacles: Obstacles, document: NotificationDocument, delivery: DeliveryDocument
 ) -> SafeString | str:
     """Return what Send now does to a delivery."""
     obstacle = obstacles.get((document["_id"], Channel(delivery["channel"])))
     return "Is sent." if obstacle is None else format_html("Stays held: {}.", obstacle)
 
 
-def _liftable(documents: Sequence[Document], *, now: datetime) -> list[Document]:
+def _liftable(
+    documents: Sequence[NotificationDocument], *, now: datetime
+) -> list[NotificationDocument]:
     """Return the notifications with only those deliveries whose suppression is lifted."""
     return [
         {
@@ -292,7 +299,7 @@ def _liftable(documents: Sequence[Document], *, now: datetime) -> list[Document]
     ]
 
 
-def _channel(delivery: Mapping[str, Any], risk: ResendRisk, *, now: datetime) -> dict[str, Any]:
+def _channel(delivery: DeliveryDocument, risk: ResendRisk, *, now: datetime) -> dict[str, Any]:
     label, color = RESEND_RISKS[risk.kind]
     return {
         "name": CHANNELS[Channel(delivery["channel"])],
@@ -323,7 +330,7 @@ def _confirmation_page(
             messages.error(request, f"No change: {problem}")
             return HttpResponseRedirect(back)
         may_update_profile = _is_in_profile(documents[0], correction.channel)
-        documents = [{**documents[0], "recipient": asdict(recipient)}]
+        documents = [{**documents[0], "recipient": recipient_document(recipient)}]
     subject = "this notification" if is_single else count_of(len(documents), "notification")
     return render_page(
         model_admin,
@@ -344,7 +351,7 @@ def _confirmation_page(
     )
 
 
-def _is_in_profile(document: Document, channel: Channel) -> bool:
+def _is_in_profile(document: NotificationDocument, channel: Channel) -> bool:
     """Return whether the recipient's profile contains the address of a notification's channel."""
     user_id = document.get("user_id")
     profile = registration.get(user_id) if user_id else None
@@ -352,7 +359,7 @@ def _is_in_profile(document: Document, channel: Channel) -> bool:
     return profile is not None and profile.get(ADDRESS_FIELDS[channel]) == address
 
 
-def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
+def _choices(documents: Sequence[NotificationDocument]) -> list[dict[str, Any]]:
     deliveries = [d for document in documents for d in document["delivery"]]
     missing = {d["channel"] for d in deliveries if d["status"] not in SUCCEEDED}
     had = {d["channel"] for d in deliveries}

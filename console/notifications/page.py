@@ -21,12 +21,17 @@ from notifications.actions.actions import correctable_channels
 from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import RetryChoice, liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk, RiskKind
+from notifications.documents.notification import (
+    DeliveryDocument,
+    NotificationDocument,
+)
 from notifications.models import Notification
-from notifications.store.documents import Document, current_hold, recipient_of
+from notifications.store.documents import current_hold, recipient_of
 from notifications.store.removal import is_content_removed
 from notifyproject.platform import tracing
 from providers.labels import provider_name
 from recipients import suppressions
+from recipients.documents import SuppressionDocument
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..suppressions import lift_url
@@ -127,7 +132,7 @@ def email(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     raise Http404
 
 
-def _find(admin: Any, request: HttpRequest, object_id: str) -> Document | None:
+def _find(admin: Any, request: HttpRequest, object_id: str) -> NotificationDocument | None:
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -135,7 +140,7 @@ def _find(admin: Any, request: HttpRequest, object_id: str) -> Document | None:
 
 
 def _changing(
-    request: HttpRequest, document: Document, *, unmasked: bool, now: datetime
+    request: HttpRequest, document: NotificationDocument, *, unmasked: bool, now: datetime
 ) -> dict[str, Any]:
     """Return what may change while the page is open: the state and the timeline."""
     suppressed = _active_suppressions(document, now=now)
@@ -211,7 +216,9 @@ def _changing(
     }
 
 
-def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
+def _constant(
+    request: HttpRequest, document: NotificationDocument, *, unmasked: bool
+) -> dict[str, Any]:
     type_name = names.type_names([document["type"]])[document["type"]]
     user_id = document.get("user_id")
     original = Notification(pk=document["_id"], type=type_name)
@@ -233,7 +240,7 @@ def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> di
 
 
 def _permitted_actions(
-    request: HttpRequest, document: Document, choice: RetryChoice, *, now: datetime
+    request: HttpRequest, document: NotificationDocument, choice: RetryChoice, *, now: datetime
 ) -> list[StaffAction]:
     """Return the actions that the user may run and that apply, in the order of STAFF_ACTIONS."""
     if document.get("deleted_at") is not None:
@@ -254,7 +261,7 @@ def _permitted_actions(
 
 
 def _applies(
-    action: StaffAction, document: Document, choice: RetryChoice, *, now: datetime
+    action: StaffAction, document: NotificationDocument, choice: RetryChoice, *, now: datetime
 ) -> bool:
     """Return whether an action does something to a notification."""
     if action is RETRY:
@@ -278,8 +285,8 @@ def is_hopeless(risk: ResendRisk) -> bool:
 
 
 def _best_action(
-    document: Document,
-    worst: Mapping[str, Any],
+    document: NotificationDocument,
+    worst: DeliveryDocument,
     risks: Mapping[Channel, ResendRisk],
     permitted: Sequence[StaffAction],
     *,
@@ -307,7 +314,7 @@ def _best_action(
     return next((one for one in wanted if one in permitted), None)
 
 
-def _hold_links(request: HttpRequest, delivery: Mapping[str, Any]) -> dict[str, Any] | None:
+def _hold_links(request: HttpRequest, delivery: DeliveryDocument) -> dict[str, Any] | None:
     """Return where to end the outage that holds a delivery. None if none does."""
     hold = current_hold(delivery)
     if delivery["status"] not in OPEN or hold is None:
@@ -325,7 +332,7 @@ def _hold_links(request: HttpRequest, delivery: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _corrections(document: Document, worst: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _corrections(document: NotificationDocument, worst: DeliveryDocument) -> list[dict[str, Any]]:
     """Return the channels whose address can be corrected, that of the worst delivery first."""
     codes = {one["channel"]: one.get("failure_code") for one in document["delivery"]}
     found = sorted(
@@ -343,7 +350,9 @@ def _corrections(document: Document, worst: Mapping[str, Any]) -> list[dict[str,
     ]
 
 
-def _active_suppressions(document: Document, *, now: datetime) -> list[Document]:
+def _active_suppressions(
+    document: NotificationDocument, *, now: datetime
+) -> list[SuppressionDocument]:
     recipient = recipient_of(document)
     return [
         one
@@ -355,7 +364,7 @@ def _active_suppressions(document: Document, *, now: datetime) -> list[Document]
 
 
 def _suppression_links(
-    request: HttpRequest, document: Document, found: Sequence[Document]
+    request: HttpRequest, document: NotificationDocument, found: Sequence[SuppressionDocument]
 ) -> list[dict[str, Any]]:
     back = reverse(NOTIFICATION, args=[document["_id"]])
     may_view = request.user.has_perm("recipients.view_suppression")
@@ -372,7 +381,9 @@ def _suppression_links(
     ]
 
 
-def _refresh_interval(document: Document, history: History, *, now: datetime) -> int | None:
+def _refresh_interval(
+    document: NotificationDocument, history: History, *, now: datetime
+) -> int | None:
     """Return the seconds between refreshes, or None once everything has ended."""
     intervals = [
         one
@@ -383,7 +394,7 @@ def _refresh_interval(document: Document, history: History, *, now: datetime) ->
     return min(intervals, default=None)
 
 
-def _delivery_interval(delivery: Mapping[str, Any], *, now: datetime) -> int | None:
+def _delivery_interval(delivery: DeliveryDocument, *, now: datetime) -> int | None:
     if delivery["status"] == S.SENT:
         sent_at = delivery.get("sent_at")
         return REFRESH_SECONDS if sent_at and now - sent_at < RECEIPT_WAIT else None
@@ -394,7 +405,7 @@ def _delivery_interval(delivery: Mapping[str, Any], *, now: datetime) -> int | N
     return SLOW_REFRESH_SECONDS if is_later else REFRESH_SECONDS
 
 
-def _facts(document: Document) -> list[tuple[str, str]]:
+def _facts(document: NotificationDocument) -> list[tuple[str, str]]:
     client_id, content = document["client_id"], document["content"]
     template, version = content.get("template_id"), content.get("template_version")
     facts = (
@@ -413,7 +424,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
     return [(label, value) for label, value in facts if value]
 
 
-def _carried_digest(document: Document) -> dict[str, Any] | None:
+def _carried_digest(document: NotificationDocument) -> dict[str, Any] | None:
     """Return the digest that a notification carries, and its members. Raises PyMongoError."""
     if (digest_id := document.get("digest_id")) is None:
         return None

@@ -17,8 +17,9 @@ from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.catalog import types
 from notifications.content import redaction, rendering
 from notifications.content.engine import TemplateError
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store import removal
-from notifications.store.documents import Document, content_of, recipient_of
+from notifications.store.documents import content_of, recipient_of
 from providers.contract import Message
 from recipients.masking import mask_text
 
@@ -63,7 +64,7 @@ class RenderedContent:
     removed: str | None = None
 
 
-def render_content(document: Document) -> RenderedContent:
+def render_content(document: NotificationDocument) -> RenderedContent:
     """Return the message as each channel sends it, sensitive values masked."""
     content = content_of(document)
     if removal.is_content_removed(document):
@@ -72,9 +73,7 @@ def render_content(document: Document) -> RenderedContent:
     recipient = replace(recipient_of(document), email=None, phone=None)
     data = variables(document, unmasked=True)
     # What remained until a reminder's event when it was sent.
-    sent_at = min(
-        (one["sent_at"] for one in document["delivery"] if "sent_at" in one), default=None
-    )
+    sent_at = min((at for one in document["delivery"] if (at := one.get("sent_at"))), default=None)
     try:
         messages = [
             rendering.render_message(
@@ -92,7 +91,9 @@ def render_content(document: Document) -> RenderedContent:
     )
 
 
-def _remaining_content(document: Document, content: domain_content.Content) -> RenderedContent:
+def _remaining_content(
+    document: NotificationDocument, content: domain_content.Content
+) -> RenderedContent:
     """Return the inbox item, which remains after retention has removed the other content."""
     removed = format_html(
         "Content removed on {} by retention: subject, body, template variables, addresses, and "
@@ -118,7 +119,7 @@ def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
     )
 
 
-def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
+def variables(document: NotificationDocument, *, unmasked: bool) -> dict[str, Any]:
     """Return the template variables. Masks sensitive values and, unless ``unmasked``, addresses."""
     data = document["data"]
     if types.find_type(document["type"]) is None:
@@ -130,7 +131,7 @@ def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
     }
 
 
-def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
+def contact(document: NotificationDocument, *, unmasked: bool) -> list[tuple[str, str]]:
     """Return the recipient's contact data as of acceptance."""
     recipient = document["recipient"]
     facts = (
@@ -145,11 +146,11 @@ def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
 
 
 def channel_rows(
-    document: Document,
+    document: NotificationDocument,
     risks: Mapping[Channel, ResendRisk],
-    suppressions: Sequence[Document],
+    suppressions: Sequence[Mapping[str, Any]],
     *,
-    carriers: Sequence[Document],
+    carriers: Sequence[NotificationDocument],
     pauses: Pauses,
     unmasked: bool,
     now: datetime,
@@ -173,7 +174,7 @@ def channel_rows(
 
 
 def _row(
-    delivery: Mapping[str, Any],
+    delivery: DeliveryDocument,
     risk: ResendRisk,
     *,
     goal: str | None,
@@ -205,7 +206,7 @@ def _row(
 
 
 def _digest_line(
-    delivery: Mapping[str, Any], carriers: Sequence[Document], *, now: datetime
+    delivery: DeliveryDocument, carriers: Sequence[NotificationDocument], *, now: datetime
 ) -> SafeString | None:
     """Return the digest that a delivery waits for or is part of, with the state of its carrier."""
     if (digest_id := delivery.get("digest_id")) is None:
@@ -225,7 +226,7 @@ def _digest_line(
 
 
 def advice(
-    delivery: Mapping[str, Any],
+    delivery: DeliveryDocument,
     risk: ResendRisk,
     *,
     can_retry: bool,

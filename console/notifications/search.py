@@ -6,8 +6,8 @@ from typing import Any
 
 from bson import ObjectId
 
+from notifications.documents.notification import NOTIFICATIONS
 from notifications.store.documents import AttemptReference
-from notifyproject.db.collections import collection
 
 from ..widgets.search import searched_addresses
 
@@ -28,10 +28,10 @@ def find_ids(text: str, *, user: Any, cap: int = MAX_RESULTS) -> list[ObjectId]:
     elif _HEX.fullmatch(text):
         # The beginning of an ID, while it is typed or as it is cut off in a log.
         ids = {"$gte": ObjectId(text.ljust(24, "0")), "$lte": ObjectId(text.ljust(24, "f"))}
-        rows = collection("notifications").find({"_id": ids}, {"_id": 1}).sort("_id", -1)
+        rows = NOTIFICATIONS().find({"_id": ids}, {"_id": 1}).sort("_id", -1)
         found |= dict.fromkeys(row["_id"] for row in rows.limit(cap))
     for path, value, index in _look_ups(text, user):
-        cursor = collection("notifications").find({path: value}, {"_id": 1})
+        cursor = NOTIFICATIONS().find({path: value}, {"_id": 1})
         if index in _NEWEST_FIRST:
             cursor = cursor.sort("created_at", -1)
         found |= dict.fromkeys(row["_id"] for row in cursor.hint(index).limit(cap))

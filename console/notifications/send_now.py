@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from bson import ObjectId
 from django.utils.html import format_html
@@ -16,9 +15,9 @@ from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import limits
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store.documents import (
     ClaimedDelivery,
-    Document,
     NotSent,
     delivery_record,
     recipient_of,
@@ -42,7 +41,7 @@ ENDS: Mapping[DeliveryStatus, str] = {
 """How the engine ends a delivery that it doesn't send."""
 
 
-def find_obstacles(documents: Sequence[Document], *, now: datetime) -> Obstacles:
+def find_obstacles(documents: Sequence[NotificationDocument], *, now: datetime) -> Obstacles:
     """Return what would hold or end each pending delivery, such as "quiet hours until 23:45".
 
     A delivery without an entry is sent. Asks for the present facts: the cause of a wait may be over
@@ -133,7 +132,9 @@ def _outage(
     )
 
 
-def _limit(document: Document, delivery: Mapping[str, Any], *, now: datetime) -> SafeString | None:
+def _limit(
+    document: NotificationDocument, delivery: DeliveryDocument, *, now: datetime
+) -> SafeString | None:
     """Return which limit of the recipient refuses a delivery now."""
     channel = Channel(delivery["channel"])
     if document.get("ignores_limits"):
@@ -160,5 +161,5 @@ def _limit(document: Document, delivery: Mapping[str, Any], *, now: datetime) ->
     last = max(full, key=lambda one: one.next_at)
     until = last.next_at
     if wait_reason(delivery, now=now) is WaitReason.OVER_LIMIT:
-        until = delivery["next_attempt_at"]
+        until = delivery["next_attempt_at"] or until
     return format_html("limit {} until {}", last.limit.name, clock(until, now=now))

@@ -1,8 +1,7 @@
 """Describes each delivery of a notification in one sentence. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -10,6 +9,7 @@ from django.utils.safestring import SafeString
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.wait_reasons import WaitReason, find_waits, wait_reason
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
 from ..texts.failure_codes import explain, explain_cause
 from ..texts.labels import CHANNELS, provider_label
@@ -17,7 +17,6 @@ from ..widgets.formats import clock, duration
 from ..widgets.waits import Pauses, wait_text
 
 S = DeliveryStatus
-Delivery = Mapping[str, Any]
 _SUMMARY_ORDER = (
     S.FAILED,
     S.UNKNOWN,
@@ -34,12 +33,12 @@ _SUMMARY_ORDER = (
 """Order of the deliveries: problems first."""
 
 
-def problems_first(deliveries: Iterable[Delivery]) -> list[Delivery]:
+def problems_first(deliveries: Iterable[DeliveryDocument]) -> list[DeliveryDocument]:
     """Return the deliveries, those that didn't reach the recipient first."""
     return sorted(deliveries, key=lambda d: _SUMMARY_ORDER.index(DeliveryStatus(d["status"])))
 
 
-def summarize(document: Mapping[str, Any], *, pauses: Pauses, now: datetime) -> SafeString:
+def summarize(document: NotificationDocument, *, pauses: Pauses, now: datetime) -> SafeString:
     """Return a sentence for each delivery, problems first."""
     lines = (
         (summarize_delivery(delivery, goal=document.get("plan_until"), pauses=pauses, now=now),)
@@ -49,7 +48,7 @@ def summarize(document: Mapping[str, Any], *, pauses: Pauses, now: datetime) -> 
 
 
 def summarize_delivery(
-    delivery: Delivery, *, goal: str | None = None, pauses: Pauses, now: datetime
+    delivery: DeliveryDocument, *, goal: str | None = None, pauses: Pauses, now: datetime
 ) -> SafeString:
     """Return a sentence on the state of a delivery, and on why and until when it waits.
 
@@ -59,7 +58,7 @@ def summarize_delivery(
     return format_html("{} {}", CHANNELS[Channel(delivery["channel"])], predicate)
 
 
-def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: datetime) -> str:
+def _predicate(delivery: DeliveryDocument, goal: str | None, pauses: Pauses, now: datetime) -> str:
     status = DeliveryStatus(delivery["status"])
     code = delivery.get("failure_code")
     meaning = explain(code).meaning
@@ -74,7 +73,7 @@ def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: dateti
             "may have been sent: {}. The type's policy applies at {} unless a receipt arrives "
             "first.",
             meaning,
-            clock(delivery["next_attempt_at"], now=now),
+            clock(delivery.get("next_attempt_at") or now, now=now),
         )
     predicates = {
         S.SENDING: "is being sent",
@@ -87,12 +86,12 @@ def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: dateti
     return f"{predicates.get(status, f'not sent: {meaning}')}."
 
 
-def _pending(delivery: Delivery, goal: str | None, pauses: Pauses, *, now: datetime) -> str:
-    at, channel = delivery["next_attempt_at"], Channel(delivery["channel"])
+def _pending(delivery: DeliveryDocument, goal: str | None, pauses: Pauses, *, now: datetime) -> str:
+    at, channel = delivery.get("next_attempt_at") or now, Channel(delivery["channel"])
     reason = wait_reason(delivery, now=now)
     if reason is WaitReason.DIGEST:
         [wait] = find_waits([delivery], now=now)
-        at = wait.until
+        at = wait.until or at
     count = delivery["attempt_count"]
     if reason is WaitReason.WORKER:
         if not count:
@@ -108,7 +107,7 @@ def _pending(delivery: Delivery, goal: str | None, pauses: Pauses, *, now: datet
     return format_html("isn't sent yet. {}.", text)
 
 
-def _failed(delivery: Delivery) -> str:
+def _failed(delivery: DeliveryDocument) -> str:
     count, code = delivery["attempt_count"], delivery.get("failure_code")
     how = f"failed {_times(count)}" if count else "not sent"
     if code == FailureCode.BOUNCED:

@@ -17,15 +17,18 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from devices.documents import DEVICES
 from domain.errors import RECEIPT_FAILURES
 from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
 from domain.wait_reasons import HELD, describe_hold, find_waits
 from notifications import queries
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
+from notifications.documents.records import DeliveryAttemptDocument, ProviderEventDocument
 from notifications.models import Notification
-from notifications.store.documents import Document, holds_of
-from notifyproject.db.collections import collection
+from notifications.store.documents import holds_of
 from providers.contract import ReceiptKind
 from providers.labels import provider_name
+from recipients.documents import SuppressionDocument
 from recipients.masking import mask_text
 
 from ..texts.failure_codes import explain
@@ -47,20 +50,6 @@ from ..widgets.links import DEVICE, NOTIFICATION
 from ..widgets.waits import Pauses, find_pauses, wait_text
 
 S, K = DeliveryStatus, ReceiptKind
-_OWN_TIMES = (
-    ("marked_read_at", "Marked as read", "success"),
-    ("unread_at", "Marked as unread", "calm"),
-    ("acted_at", "Acted on", "success"),
-    ("resurfaced_at", "Back in the inbox after a snooze", "calm"),
-    ("deleted_at", "Deleted by its client", "calm"),
-    ("erased_at", "Recipient erased", "calm"),
-    ("content_removed_at", "Content removed by retention", "calm"),
-)
-_DELIVERY_TIMES = (
-    ("delivered_at", "Delivered", K.DELIVERED, "delivered_at"),
-    ("read_at", "Read", K.READ, "opened_at"),
-)
-"""Times of a delivery, unless a receipt of this kind or of a device shows them."""
 _NOT_SENT = frozenset({S.SUPPRESSED, S.CANCELLED, S.EXPIRED})
 DELETED = "Deleted."
 """The audit entry of a deletion by the client."""
@@ -110,18 +99,18 @@ _RECEIPT_RANKS: Mapping[ReceiptKind, Rank] = {
 class History:
     """What is stored about one notification, beside its document."""
 
-    attempts: Sequence[Document]
-    receipts: Sequence[Document]
+    attempts: Sequence[DeliveryAttemptDocument]
+    receipts: Sequence[ProviderEventDocument]
     audit: Sequence[Mapping[str, Any]]
-    resends: Sequence[Document]
-    carriers: Sequence[Document]
+    resends: Sequence[NotificationDocument]
+    carriers: Sequence[NotificationDocument]
     """The notifications that were sent in place of its merged deliveries."""
-    suppressions: Sequence[Document]
+    suppressions: Sequence[SuppressionDocument]
     device_names: Mapping[str, str]
     client_name: str
     pauses: Pauses
 
-    def version(self, document: Document) -> str:
+    def version(self, document: NotificationDocument) -> str:
         """Return a text that changes whenever the page shows something new."""
         others = (*self.resends, *self.carriers)
         resends = [f"{one['updated_at']:%s%f}" for one in others]
@@ -163,12 +152,14 @@ class TimelineEvent:
         return CHANNEL_ICONS[self.channel] if self.channel else ""
 
 
-def read_history(document: Document, suppressions: Sequence[Document]) -> History:
+def read_history(
+    document: NotificationDocument, suppressions: Sequence[SuppressionDocument]
+) -> History:
     """Read what happened to a notification. Raises PyMongoError."""
     attempts = queries.attempts_of(document["_id"])
     device_ids = sorted({one["device_id"] for one in attempts if one.get("device_id")})
     client_id = document["client_id"]
-    carried_by = [one["carried_by"] for one in document["delivery"] if one.get("carried_by")]
+    carried_by = [id_ for one in document["delivery"] if (id_ := one.get("carried_by"))]
     return History(
         attempts=attempts,
         receipts=queries.receipts_of(document["_id"]),
@@ -183,9 +174,7 @@ def read_history(document: Document, suppressions: Sequence[Document]) -> Histor
 
 
 def _device_names(device_ids: Sequence[str]) -> dict[str, str]:
-    found = collection("devices").find(
-        {"_id": {"$in": list(device_ids)}}, {"device_model": 1, "platform": 1}
-    )
+    found = DEVICES().find({"_id": {"$in": list(device_ids)}}, {"device_model": 1, "platform": 1})
     return {
         one["_id"]: one.get("device_model") or f"{code_label(one['platform'])} {one['_id'][:12]}…"
         for one in found
@@ -193,7 +182,7 @@ def _device_names(device_ids: Sequence[str]) -> dict[str, str]:
 
 
 def timeline(
-    document: Document, history: History, *, unmasked: bool, now: datetime
+    document: NotificationDocument, history: History, *, unmasked: bool, now: datetime
 ) -> list[TimelineEvent]:
     """Return the events, the first first, and then what each open delivery waits for."""
     events = [
@@ -253,7 +242,7 @@ def _attempt_before(event: TimelineEvent, events: Sequence[TimelineEvent]) -> da
     return max(earlier or made[:1], default=event.at)
 
 
-def _accepted(document: Document, history: History) -> TimelineEvent:
+def _accepted(document: NotificationDocument, history: History) -> TimelineEvent:
     title: SafeString | str = "Accepted"
     if document.get("resent_from") is not None:
         title = format_html("Resent from {}", notification_link(document["resent_from"]))
@@ -269,7 +258,9 @@ def _accepted(document: Document, history: History) -> TimelineEvent:
     )
 
 
-def _attempt(attempt: Document, history: History, *, unmasked: bool) -> TimelineEvent:
+def _attempt(
+    attempt: DeliveryAttemptDocument, history: History, *, unmasked: bool
+) -> TimelineEvent:
     response, duration = attempt.get("platform_response"), attempt.get("duration_ms")
     label, color = ATTEMPT_LABELS[AttemptStatus(attempt["status"])]
     parts = [
@@ -304,7 +295,7 @@ def _device_link(device_id: str | None, history: History) -> SafeString | str:
     return link(reverse(DEVICE, args=[quote(device_id)]), history.device_names[device_id])
 
 
-def _receipt(receipt: Document, *, unmasked: bool) -> TimelineEvent:
+def _receipt(receipt: ProviderEventDocument, *, unmasked: bool) -> TimelineEvent:
     kind = K(receipt["kind"])
     title, color = RECEIPT_LABELS[kind]
     return TimelineEvent(
@@ -321,13 +312,13 @@ def _receipt(receipt: Document, *, unmasked: bool) -> TimelineEvent:
 
 def _device_receipts(history: History) -> Iterator[TimelineEvent]:
     for attempt in history.attempts:
-        for name, title, rank in (
-            ("delivered_at", "Delivered", Rank.DELIVERED),
-            ("opened_at", "Opened", Rank.OPENED),
+        for at, title, rank in (
+            (attempt.get("delivered_at"), "Delivered", Rank.DELIVERED),
+            (attempt.get("opened_at"), "Opened", Rank.OPENED),
         ):
-            if attempt.get(name):
+            if at is not None:
                 yield TimelineEvent(
-                    at=attempt[name],
+                    at=at,
                     title=title,
                     rank=rank,
                     is_reported=True,
@@ -337,28 +328,34 @@ def _device_receipts(history: History) -> Iterator[TimelineEvent]:
                 )
 
 
-def _outcomes(document: Document, history: History, *, unmasked: bool) -> Iterator[TimelineEvent]:
+def _outcomes(
+    document: NotificationDocument, history: History, *, unmasked: bool
+) -> Iterator[TimelineEvent]:
     """Yield what the deliveries record and neither an attempt nor a receipt shows."""
     for delivery in document["delivery"]:
         channel, status = Channel(delivery["channel"]), S(delivery["status"])
         kinds = {K(one["kind"]) for one in history.receipts if one["channel"] == channel}
         attempts = [one for one in history.attempts if one["channel"] == channel]
         attempted = {one.get("error_code") for one in attempts}
-        for name, title, kind, by_device in _DELIVERY_TIMES:
+        for at, title, kind, by_device in (
+            (delivery.get("delivered_at"), "Delivered", K.DELIVERED, "delivered_at"),
+            (delivery.get("read_at"), "Read", K.READ, "opened_at"),
+        ):
+            # Unless a receipt of this kind or of a device shows it.
             is_shown = kind in kinds or any(by_device in one for one in attempts)
-            if delivery.get(name) and not is_shown:
+            if at is not None and not is_shown:
                 yield TimelineEvent(
-                    at=delivery[name],
+                    at=at,
                     title=title,
                     rank=_RECEIPT_RANKS[kind],
                     color="success",
                     channel=channel,
                     is_reported=True,
                 )
-        if status is S.MERGED and delivery.get("merged_at"):
+        if status is S.MERGED and (merged_at := delivery.get("merged_at")):
             label, color = DELIVERY_LABELS[S.MERGED]
             yield TimelineEvent(
-                at=delivery["merged_at"],
+                at=merged_at,
                 title=chip(label, color),
                 rank=Rank.ENDED,
                 color=color,
@@ -383,7 +380,11 @@ def _outcomes(document: Document, history: History, *, unmasked: bool) -> Iterat
 
 
 def _ending(
-    delivery: Mapping[str, Any], at: datetime | None, document: Document, *, unmasked: bool
+    delivery: DeliveryDocument,
+    at: datetime | None,
+    document: NotificationDocument,
+    *,
+    unmasked: bool,
 ) -> TimelineEvent:
     label, color = DELIVERY_LABELS[S(delivery["status"])]
     reason = delivery.get("failure_reason")
@@ -400,19 +401,22 @@ def _ending(
     )
 
 
-def _own_events(document: Document) -> Iterator[TimelineEvent]:
-    for name, title, color in _OWN_TIMES:
-        if document.get(name):
-            chosen = document.get("action") if name == "acted_at" else None
-            yield TimelineEvent(
-                at=document[name],
-                title=f"{title}: {chosen}" if chosen else title,
-                rank=Rank.OWN,
-                color=color,
-            )
+def _own_events(document: NotificationDocument) -> Iterator[TimelineEvent]:
+    chosen = document.get("action")
+    for at, title, color in (
+        (document.get("marked_read_at"), "Marked as read", "success"),
+        (document.get("unread_at"), "Marked as unread", "calm"),
+        (document.get("acted_at"), f"Acted on: {chosen}" if chosen else "Acted on", "success"),
+        (document.get("resurfaced_at"), "Back in the inbox after a snooze", "calm"),
+        (document.get("deleted_at"), "Deleted by its client", "calm"),
+        (document.get("erased_at"), "Recipient erased", "calm"),
+        (document.get("content_removed_at"), "Content removed by retention", "calm"),
+    ):
+        if at is not None:
+            yield TimelineEvent(at=at, title=title, rank=Rank.OWN, color=color)
 
 
-def _suppressed(document: Document, history: History) -> Iterator[TimelineEvent]:
+def _suppressed(document: NotificationDocument, history: History) -> Iterator[TimelineEvent]:
     for one in history.suppressions:
         if one["created_at"] >= document["created_at"]:
             yield TimelineEvent(
@@ -452,7 +456,9 @@ def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]
         )
 
 
-def _next_steps(document: Document, history: History, *, now: datetime) -> Iterator[TimelineEvent]:
+def _next_steps(
+    document: NotificationDocument, history: History, *, now: datetime
+) -> Iterator[TimelineEvent]:
     statuses = {one["channel"]: one["status"] for one in document["delivery"]}
     for wait in find_waits(document["delivery"], now=now):
         text = wait_text(
@@ -483,7 +489,7 @@ def notification_link(notification_id: ObjectId) -> SafeString:
     return format_html('<a class="text-link id" href="{}">{}</a>', url, notification_id)
 
 
-def resend_in_effect(history: History, channel: Channel) -> Document | None:
+def resend_in_effect(history: History, channel: Channel) -> NotificationDocument | None:
     """Return the resend that is open or has succeeded on a channel, if there is one."""
     open_or_done = (S.PENDING, S.SENDING, S.UNKNOWN, *SUCCEEDED)
     found = (

@@ -5,7 +5,7 @@ the revocation require re-authentication.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any
@@ -26,7 +26,8 @@ from access.clients import inbox_tokens
 from access.models import APIClient
 from devices.tokens import mask_token
 from domain.time import utc_now
-from notifications.store.documents import Document
+from notifications.documents.notification import NotificationDocument
+from notifications.documents.records import DeliveryAttemptDocument
 from notifyproject.db.paging import MAX_PAGE, Cursor
 from privacy import erasure
 from privacy import export as privacy_export
@@ -150,7 +151,9 @@ def _export_lines(user_id: str) -> Iterator[str]:
     yield "]}"
 
 
-def _notification(document: Document, attempts: list[Document]) -> dict[str, Any]:
+def _notification(
+    document: NotificationDocument, attempts: Sequence[DeliveryAttemptDocument]
+) -> dict[str, Any]:
     fields = {name: value for name, value in document.items() if name not in EXCLUDED_FIELDS}
     return {**fields, "data": presentation.variables(document, unmasked=True), "attempts": attempts}
 

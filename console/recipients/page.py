@@ -23,6 +23,7 @@ from domain.zones import first_known
 from notifications import queries
 from notifications.catalog import limits, types
 from notifications.catalog.digests import OFF
+from notifications.documents import notification as stored
 from notifications.queries import Ordering
 from notifications.store.documents import Document
 from notifyproject.db.collections import collection
@@ -212,7 +213,7 @@ def _device(device: Document) -> dict[str, Any]:
 
 def _sent(user_id: str) -> list[dict[str, Any]]:
     now = utc_now()
-    found = collection("notifications").find({"user_id": user_id}, _FIELDS)
+    found = stored.NOTIFICATIONS().find({"user_id": user_id}, _FIELDS)
     rows = list(found.sort(Ordering.NEWEST.order).hint("ntf_user_feed").limit(RECENT))
     types = names.type_names({row["type"] for row in rows})
     return [

@@ -48,10 +48,11 @@ def email_document(html: str) -> HttpResponse:
 
 
 def times(
-    document: Mapping[str, Any], fields: Iterable[tuple[str, str]]
+    document: Mapping[str, object], fields: Iterable[tuple[str, str]]
 ) -> list[tuple[str, datetime]]:
     """Return a label and a time for each of ``fields`` that the document has."""
-    return [(label, document[name]) for label, name in fields if document.get(name)]
+    found = ((label, document.get(name)) for label, name in fields)
+    return [(label, at) for label, at in found if isinstance(at, datetime)]
 
 
 def audit_log(model: type[Model], object_id: Any) -> list[dict[str, Any]]:

@@ -20,10 +20,10 @@ from domain.states import (
     Priority,
 )
 from domain.time import InvalidTimeError
+from notifications.documents.notification import NotificationDocument
 from notifications.store import acceptance, actions, encrypted_content, removal
 from notifications.store.acceptance import DuplicateEntity
 from notifications.store.documents import (
-    Document,
     NewDelivery,
     NewNotification,
     content_of,
@@ -83,7 +83,7 @@ def retry(
     channels: Sequence[Channel] | None,
     failed_until: datetime | None = None,
     now: datetime,
-) -> Document:
+) -> NotificationDocument:
     """Reopen the failed deliveries of a notification, on these channels or on all.
 
     A delivery that was suppressed is reopened too if the recipient can be reached by now, at the
@@ -131,7 +131,7 @@ def resend(
     channels: Sequence[Channel] | None,
     new_id: ObjectId | None = None,
     now: datetime,
-) -> Document:
+) -> NotificationDocument:
     """Send the content as a new, linked notification, on these channels or on all.
 
     Repeated calls with the same ``new_id`` send only once.
@@ -145,7 +145,10 @@ def resend(
 
 
 def _copy(
-    document: Document, channels: Sequence[Channel] | None, new_id: ObjectId, now: datetime
+    document: NotificationDocument,
+    channels: Sequence[Channel] | None,
+    new_id: ObjectId,
+    now: datetime,
 ) -> NewNotification:
     """Return the resend of a notification. Raises as :func:`resend` does."""
     if removal.is_content_removed(document):
@@ -163,7 +166,9 @@ def _copy(
     return _new_notification(document, chosen, secret, now, new_id)
 
 
-def _store_resend(original_id: ObjectId, new: NewNotification, *, now: datetime) -> Document:
+def _store_resend(
+    original_id: ObjectId, new: NewNotification, *, now: datetime
+) -> NotificationDocument:
     (result,) = acceptance.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, DuplicateEntity):
         raise InvalidStateError("A notification for this entity already exists.")
@@ -176,7 +181,7 @@ def _store_resend(original_id: ObjectId, new: NewNotification, *, now: datetime)
 
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
-) -> Document:
+) -> NotificationDocument:
     """Cancel pending deliveries on these or all channels. Raises LookupError, InvalidStateError."""
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
@@ -217,7 +222,9 @@ def cancel_entity(
     return count
 
 
-def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: datetime) -> Document:
+def reschedule(
+    *, notification_id: ObjectId, requested_time: datetime, now: datetime
+) -> NotificationDocument:
     """Change the send time of a notification that has not been attempted.
 
     A time to live counts from the new send time; an absolute expiry stays. Raises LookupError for
@@ -254,7 +261,7 @@ def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
     return len(rescheduled)
 
 
-def _load_document(notification_id: ObjectId) -> Document:
+def _load_document(notification_id: ObjectId) -> NotificationDocument:
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
@@ -266,7 +273,7 @@ def _load_document(notification_id: ObjectId) -> Document:
 
 
 def _reopen_error(
-    document: Document, channels: Sequence[Channel], now: datetime
+    document: NotificationDocument, channels: Sequence[Channel], now: datetime
 ) -> InvalidStateError:
     if removal.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
@@ -282,7 +289,7 @@ def _reopen_error(
 
 
 def _new_notification(
-    document: Document,
+    document: NotificationDocument,
     channels: Sequence[Channel],
     secret: SensitiveContent | None,
     now: datetime,
@@ -324,7 +331,7 @@ def _new_notification(
     )
 
 
-def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
+def run_now(*, notification_id: ObjectId, now: datetime) -> NotificationDocument:
     """Make scheduled or held deliveries due now. Raises LookupError or InvalidStateError."""
     # Quiet hours, suppressions, and the expiry still apply.
     document = queries.get(notification_id=notification_id)
@@ -511,7 +518,7 @@ def _act_on_single(
     correction: Correction | None,
     by: Staff,
     now: datetime,
-) -> tuple[Document, str]:
+) -> tuple[NotificationDocument, str]:
     """Return the changed or new notification, and what was done."""
     if action is SingleAction.LIFT_AND_RESEND:
         document = _lift_and_resend(notification_id, reason=reason, by=by, now=now)
@@ -530,7 +537,7 @@ _ADDRESS_NAMES = {Channel.EMAIL: "email address", Channel.WHATSAPP: "phone numbe
 
 def _lift_and_resend(
     notification_id: ObjectId, *, reason: str, by: Staff, now: datetime
-) -> Document:
+) -> NotificationDocument:
     document = _load_document(notification_id)
     channels = liftable_channels(document, now=now)
     if not channels:
@@ -555,7 +562,7 @@ def _lift_and_resend(
     return _store_resend(notification_id, new, now=now)
 
 
-def correctable_channels(document: Document) -> list[Channel]:
+def correctable_channels(document: NotificationDocument) -> list[Channel]:
     """Return the channels that failed or were suppressed, and whose address staff can correct."""
     # A code or a link for one person must not be sent to another address.
     is_sensitive = "encrypted_content" in document or document["content"].get("is_masked", False)
@@ -568,7 +575,9 @@ def correctable_channels(document: Document) -> list[Channel]:
     ]
 
 
-def corrected_recipient(document: Document, correction: Correction) -> content.Recipient:
+def corrected_recipient(
+    document: NotificationDocument, correction: Correction
+) -> content.Recipient:
     """Return the recipient of a notification with the corrected address.
 
     Raises InvalidStateError if the channel can't be corrected, or already has this address.
@@ -587,7 +596,7 @@ def corrected_recipient(document: Document, correction: Correction) -> content.R
 
 def _correct_and_resend(
     notification_id: ObjectId, correction: Correction, *, by: Staff, now: datetime
-) -> Document:
+) -> NotificationDocument:
     document = _load_document(notification_id)
     recipient = corrected_recipient(document, correction)
     new = _copy(document, [correction.channel], ObjectId(), now)
@@ -612,7 +621,7 @@ def _correct_and_resend(
     return _store_resend(notification_id, replace(new, recipient=recipient), now=now)
 
 
-def _restore(notification_id: ObjectId, *, now: datetime) -> Document:
+def _restore(notification_id: ObjectId, *, now: datetime) -> NotificationDocument:
     # Deliveries that the deletion cancelled stay cancelled.
     restored = removal.restore(notification_id=notification_id, now=now)
     if restored is None:
@@ -621,7 +630,9 @@ def _restore(notification_id: ObjectId, *, now: datetime) -> Document:
     return restored
 
 
-def _audit(document: Document, message: str, by: Staff, *, part_of: ObjectId | None = None) -> None:
+def _audit(
+    document: NotificationDocument, message: str, by: Staff, *, part_of: ObjectId | None = None
+) -> None:
     source = "" if part_of is None else f" by bulk operation {part_of}"
     audit.record(
         by=by.id,

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from bson import ObjectId
 
@@ -12,10 +11,15 @@ from devices import queries as devices
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
-from notifications.store.documents import Document, content_of, recipient_of
+from notifications.documents.notification import (
+    NOTIFICATIONS,
+    DeliveryDocument,
+    NotificationDocument,
+)
+from notifications.documents.records import DELIVERY_ATTEMPTS
+from notifications.store.documents import content_of, recipient_of
 from notifications.store.encrypted_content import is_secret_expired
 from notifications.store.removal import is_content_removed
-from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
 from recipients import service_windows
@@ -43,7 +47,7 @@ class _Context:
 
 
 def assess_risks(
-    documents: Sequence[Document],
+    documents: Sequence[NotificationDocument],
     *,
     ignored_resends: Collection[ObjectId] = (),
     corrected: Collection[Channel] = (),
@@ -67,7 +71,10 @@ def assess_risks(
 
 
 def _read_context(
-    documents: Sequence[Document], ignored_resends: Collection[ObjectId], *, now: datetime
+    documents: Sequence[NotificationDocument],
+    ignored_resends: Collection[ObjectId],
+    *,
+    now: datetime,
 ) -> _Context:
     addressees = [recipient_of(document) for document in documents]
     channels = {delivery["channel"] for one in documents for delivery in one["delivery"]}
@@ -88,7 +95,7 @@ def _read_context(
 
 
 def _read_resends(
-    documents: Sequence[Document], ignored: Collection[ObjectId]
+    documents: Sequence[NotificationDocument], ignored: Collection[ObjectId]
 ) -> frozenset[tuple[ObjectId, str]]:
     resent: set[tuple[ObjectId, str]] = set()
     # By the resend's ID, the notification that it or an earlier resend of it repeats.
@@ -97,7 +104,7 @@ def _read_resends(
         wanted = [one for one in originals if one not in ignored]
         if not wanted:
             break
-        found = collection("notifications").find(
+        found = NOTIFICATIONS().find(
             {"_id": {"$in": wanted}},
             {"delivery.channel": 1, "delivery.status": 1, "resent_as": 1},
         )
@@ -118,7 +125,7 @@ def _read_attempts(
     ids: Sequence[ObjectId],
 ) -> tuple[frozenset[tuple[ObjectId, str]], Mapping[ObjectId, set[str]]]:
     statuses = [AttemptStatus.UNKNOWN.value, AttemptStatus.FAILED.value]
-    found = collection("delivery_attempts").find(
+    found = DELIVERY_ATTEMPTS().find(
         {"notification_id": {"$in": list(ids)}, "status": {"$in": statuses}},
         {"notification_id": 1, "channel": 1, "status": 1, "device_id": 1, "error_code": 1},
     )
@@ -133,8 +140,8 @@ def _read_attempts(
 
 
 def _collect_facts(
-    document: Document,
-    delivery: Mapping[str, Any],
+    document: NotificationDocument,
+    delivery: DeliveryDocument,
     context: _Context,
     corrected: Collection[Channel],
     *,
@@ -168,7 +175,7 @@ def _collect_facts(
 
 
 def suppression_reason(
-    document: Document,
+    document: NotificationDocument,
     channel: Channel,
     snapshot: RecipientSnapshot,
     *,
@@ -190,13 +197,16 @@ def suppression_reason(
     return refusal.reason if refusal is not None else None
 
 
-def is_locked(document: Document) -> bool:
+def is_locked(document: NotificationDocument) -> bool:
     """Return whether no preference of a recipient or device applies to a notification."""
     return types.is_locked(document["type"], document["content"].get("template_id"))
 
 
 def _can_reach(
-    document: Document, delivery: Mapping[str, Any], recipient: Recipient, context: _Context
+    document: NotificationDocument,
+    delivery: DeliveryDocument,
+    recipient: Recipient,
+    context: _Context,
 ) -> bool:
     channel = Channel(delivery["channel"])
     if channel is Channel.IN_APP:
@@ -214,7 +224,7 @@ def _can_reach(
 
 
 def push_devices(
-    document: Document, targets: devices.PushTargets
+    document: NotificationDocument, targets: devices.PushTargets
 ) -> tuple[devices.PushTarget, ...]:
     """Return the active devices that a notification's push goes to, whatever they accept."""
     return targets.for_notification(
@@ -222,7 +232,7 @@ def push_devices(
     )
 
 
-def read_push_targets(documents: Sequence[Document]) -> devices.PushTargets:
+def read_push_targets(documents: Sequence[NotificationDocument]) -> devices.PushTargets:
     """Read the devices of these notifications' pushes in one query. Raises PyMongoError."""
     ids = [one for d in documents for one in d["recipient"].get("device_ids", ())]
     users = [
@@ -231,7 +241,7 @@ def read_push_targets(documents: Sequence[Document]) -> devices.PushTargets:
     return devices.find_push_targets(user_ids=users, device_ids=ids)
 
 
-def accepts_push(device: devices.PushTarget, document: Document) -> bool:
+def accepts_push(device: devices.PushTarget, document: NotificationDocument) -> bool:
     """Return whether a device's preferences allow a notification."""
     return device_preferences.allows(
         device.preferences,
@@ -242,7 +252,7 @@ def accepts_push(device: devices.PushTarget, document: Document) -> bool:
     )
 
 
-def _has_whatsapp_template(document: Document, recipient: Recipient) -> bool:
+def _has_whatsapp_template(document: NotificationDocument, recipient: Recipient) -> bool:
     templates = types.whatsapp_templates(document["type"])
     chosen = rendering.choose_whatsapp_template(
         templates, locale=recipient.locale, data=document["data"], content=content_of(document)

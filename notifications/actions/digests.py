@@ -4,8 +4,8 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from notifications.documents.policies import DigestDocument
 from notifications.store import digests
-from notifications.store.documents import Document
 
 from .. import queries
 from ..queueing import wakeups
@@ -14,7 +14,7 @@ from .actions import InvalidStateError
 NOT_OPEN = "The digest isn't open any more."
 
 
-def close(digest_id: ObjectId, *, now: datetime) -> Document:
+def close(digest_id: ObjectId, *, now: datetime) -> DigestDocument:
     """End an open digest's window now. A worker sends it in a few seconds.
 
     Raises LookupError for an unknown digest and InvalidStateError if it isn't open.
@@ -22,12 +22,12 @@ def close(digest_id: ObjectId, *, now: datetime) -> Document:
     return _end(digest_id, is_cancelled=False, now=now)
 
 
-def cancel(digest_id: ObjectId, *, now: datetime) -> Document:
+def cancel(digest_id: ObjectId, *, now: datetime) -> DigestDocument:
     """End an open digest's window now, and have its members cancelled. Raises as ``close``."""
     return _end(digest_id, is_cancelled=True, now=now)
 
 
-def _end(digest_id: ObjectId, *, is_cancelled: bool, now: datetime) -> Document:
+def _end(digest_id: ObjectId, *, is_cancelled: bool, now: datetime) -> DigestDocument:
     ended = digests.end_digest(digest_id, is_cancelled=is_cancelled, now=now)
     if ended is None:
         if queries.digest(digest_id) is None:

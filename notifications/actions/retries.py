@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from bson import ObjectId
 
 from devices import queries as devices
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, UNREACHED, FailureCode
 from domain.states import SUCCEEDED, Channel, DeliveryStatus
-from notifications.store.documents import Document, recipient_of
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
+from notifications.store.documents import recipient_of
 from notifications.store.encrypted_content import is_secret_expired
 from notifications.store.removal import is_content_removed
 from recipients import queries as recipients
@@ -50,7 +50,7 @@ class RetryChoice:
     addresses: Mapping[Channel, str] = field(default_factory=dict)
     """Registered addresses of those of ``channels`` for which the notification has none."""
 
-    def covers(self, delivery: Mapping[str, Any]) -> bool:
+    def covers(self, delivery: DeliveryDocument) -> bool:
         """Return whether a retry concerns a delivery: it sends it, or says why it doesn't."""
         return delivery["status"] == S.FAILED or delivery["channel"] in self.channels
 
@@ -75,7 +75,9 @@ class RetryChoice:
         return next((reasons[one] for one in named if one in reasons), None)
 
 
-def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[ObjectId, RetryChoice]:
+def retry_choices(
+    documents: Sequence[NotificationDocument], *, now: datetime
+) -> dict[ObjectId, RetryChoice]:
     """Return what a retry of each notification would send, by ID.
 
     Takes two reads if a delivery has failed, waits for another attempt, or was suppressed, and one
@@ -118,8 +120,8 @@ def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[Objec
 
 
 def _choose(
-    document: Document,
-    deliveries: Sequence[Mapping[str, Any]],
+    document: NotificationDocument,
+    deliveries: Sequence[DeliveryDocument],
     snapshot: RecipientSnapshot,
     targets: devices.PushTargets,
     registered: Mapping[Channel, str],
@@ -159,8 +161,8 @@ def _choose(
 
 
 def _registered_addresses(
-    documents: Sequence[Document],
-    candidates: Mapping[ObjectId, Sequence[Mapping[str, Any]]],
+    documents: Sequence[NotificationDocument],
+    candidates: Mapping[ObjectId, Sequence[DeliveryDocument]],
     snapshot: RecipientSnapshot,
 ) -> dict[tuple[ObjectId, Channel], str]:
     """Return the registered addresses of suppressed deliveries that were accepted without one."""
@@ -176,7 +178,10 @@ def _registered_addresses(
 
 
 def _is_reachable(
-    document: Document, channel: Channel, targets: devices.PushTargets, registered: str | None
+    document: NotificationDocument,
+    channel: Channel,
+    targets: devices.PushTargets,
+    registered: str | None,
 ) -> bool:
     if channel is Channel.PUSH:
         return bool(push_devices(document, targets))
@@ -185,11 +190,11 @@ def _is_reachable(
     return bool(recipient_of(document).address(channel) or registered)
 
 
-def _is_suppressed_push(delivery: Mapping[str, Any]) -> bool:
+def _is_suppressed_push(delivery: DeliveryDocument) -> bool:
     return delivery["channel"] == Channel.PUSH and bool(delivery["status"] == S.SUPPRESSED)
 
 
-def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
+def liftable_channels(document: NotificationDocument, *, now: datetime) -> list[Channel]:
     """Return the failed or suppressed channels whose suppression staff can lift for a resend.
 
     A recipient's opt-out can't be lifted. A deleted notification has no such channels. Takes one
@@ -217,7 +222,7 @@ def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
     return found
 
 
-def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]:
+def _candidates(document: NotificationDocument, *, now: datetime) -> list[DeliveryDocument]:
     """Return the deliveries that a retry may send, of an unexpired notification with content."""
     expires_at = document.get("expires_at")
     if (
@@ -238,7 +243,7 @@ def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]
     ]
 
 
-def _was_unreached(document: Document, delivery: Mapping[str, Any]) -> bool:
+def _was_unreached(document: NotificationDocument, delivery: DeliveryDocument) -> bool:
     """Return whether a delivery was suppressed, and no other step of its plan was sent."""
     is_replaced = "plan_until" in document and any(
         one["status"] in SUCCEEDED for one in document["delivery"]
@@ -250,15 +255,17 @@ def _was_unreached(document: Document, delivery: Mapping[str, Any]) -> bool:
     )
 
 
-def _awaits_retry(delivery: Mapping[str, Any], *, due_until: datetime) -> bool:
-    return bool(
+def _awaits_retry(delivery: DeliveryDocument, *, due_until: datetime) -> bool:
+    next_at = delivery.get("next_attempt_at")
+    return (
         delivery["status"] == S.PENDING
         and delivery["attempt_count"] > 0
         and delivery.get("claim") is None
-        and delivery["next_attempt_at"] > due_until
+        and next_at is not None
+        and next_at > due_until
     )
 
 
-def _is_test_bounce(document: Document, delivery: Mapping[str, Any]) -> bool:
+def _is_test_bounce(document: NotificationDocument, delivery: DeliveryDocument) -> bool:
     code = delivery.get("failure_code")
     return bool(document.get("is_test")) and code == FailureCode.BOUNCED

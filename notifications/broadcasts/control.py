@@ -6,13 +6,12 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import BroadcastStatus
-from notifyproject.db.collections import collection
+from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifyproject.db.leases import unclaimed
 
 from ..actions.actions import InvalidStateError
 from ..queueing import wakeups
 from . import repository
-from .documents import Document
 from .repository import ACTIVE
 
 ENQUEUE_HORIZON = timedelta(seconds=wakeups.MAX_DELAY_SECONDS)
@@ -41,14 +40,14 @@ def enqueue_due(*, now: datetime) -> int:
 def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
     """Return the broadcasts without a lease that are due by ``until``, oldest first."""
     query = {"status": {"$in": ACTIVE}, "due_at": {"$lte": until}, **unclaimed(now=now)}
-    found = collection("broadcasts").find(query, {"due_at": 1}).sort("due_at", 1)
+    found = BROADCASTS().find(query, {"due_at": 1}).sort("due_at", 1)
     return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
 
 
 B = BroadcastStatus
 
 
-def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
+def pause(broadcast_id: ObjectId, *, now: datetime) -> BroadcastDocument:
     """Pause a broadcast after the current page. Raises LookupError or InvalidStateError."""
     paused = repository.change_status(
         broadcast_id,
@@ -59,7 +58,7 @@ def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
     return paused or _require_status(broadcast_id, (B.PAUSED,), "The broadcast isn't running.")
 
 
-def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
+def resume(broadcast_id: ObjectId, *, now: datetime) -> BroadcastDocument:
     """Resume or reschedule a paused broadcast. Raises LookupError or InvalidStateError."""
     begins_at = {"$ifNull": ["$scheduled_at", now]}
     is_later = {"$gt": [begins_at, now]}
@@ -79,7 +78,7 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
     return resumed
 
 
-def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
+def cancel(broadcast_id: ObjectId, *, now: datetime) -> BroadcastDocument:
     """Cancel a broadcast and its pending notifications. Raises LookupError or InvalidStateError."""
     # Idempotent. An ended broadcast may still have pending notifications.
     ended = (B.COMPLETED, B.FAILED)
@@ -104,7 +103,7 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 def _require_status(
     broadcast_id: ObjectId, statuses: tuple[BroadcastStatus, ...], message: str
-) -> Document:
+) -> BroadcastDocument:
     document = repository.get(broadcast_id)
     if document is None:
         raise LookupError("no such broadcast")

@@ -3,15 +3,14 @@
 import difflib
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from pymongo.errors import DuplicateKeyError
 
 from domain import time
 from domain.states import AudienceKind, Priority
+from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifications.store.documents import NewNotification
-from notifyproject.db.collections import collection
 from recipients import topics
 from recipients.topics import TOPIC
 
@@ -20,7 +19,7 @@ from ..intake import idempotency
 from ..intake.requests import Caller, NotificationRequest
 from ..validation import ALL, InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
-from .documents import Audience, Document, new_document
+from .documents import Audience, new_document
 from .requests import AudienceRequest, BroadcastRequest
 
 MAX_COMPARED = 500  # Topics that a misspelt one is compared with
@@ -30,7 +29,7 @@ MAX_COMPARED = 500  # Topics that a misspelt one is compared with
 class CreatedBroadcast:
     """A broadcast that is stored and will run."""
 
-    document: Document
+    document: BroadcastDocument
     is_replayed: bool  # The idempotency key was already used for this broadcast
 
 
@@ -48,8 +47,8 @@ def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Creat
         return CreatedBroadcast(document=document, is_replayed=True)
     new = validate(request, caller=caller, now=now)
     existing = idempotency.reserve(
-        {"broadcast_id": new["_id"], "notification_ids": []},
         caller=caller,
+        broadcast_id=new["_id"],
         fingerprint=fingerprint,
         now=now,
     )
@@ -58,10 +57,10 @@ def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Creat
     return _store(new, now)
 
 
-def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
+def _store(document: BroadcastDocument, now: datetime) -> CreatedBroadcast:
     broadcast_id = document["_id"]
     try:
-        collection("broadcasts").insert_one(document)
+        BROADCASTS().insert_one(document)
     except DuplicateKeyError:
         # A concurrent call with the same idempotency key.
         return CreatedBroadcast(document=repository.get(broadcast_id) or document, is_replayed=True)
@@ -69,7 +68,7 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
     return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> dict[str, Any]:
+def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> BroadcastDocument:
     """Return the document of a new broadcast. Raises InvalidRequestError or PyMongoError."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)

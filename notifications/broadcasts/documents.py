@@ -1,9 +1,8 @@
 """The values of a broadcast in memory, and their stored form."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from bson import ObjectId
@@ -16,7 +15,6 @@ from notifyproject.db.leases import Claim
 from ..intake.requests import Caller, NotificationRequest
 from ..validation import InvalidRequestError
 
-Document = Mapping[str, Any]
 NO_ADDRESS = "no_address"
 ALREADY_NOTIFIED = "already_notified"
 """Reason for skipping a recipient who has a notification of this type and entity."""
@@ -79,26 +77,19 @@ def new_document(
     expires_at: datetime | None,
     caller: Caller,
     now: datetime,
-) -> dict[str, Any]:
+) -> BroadcastDocument:
     """Return a new broadcast's document. Fields that are None are left out for sparse indexes."""
     send_at = scheduled_at or now
     is_later = send_at > now
     given = msgspec.to_builtins(request)
-    fields: dict[str, Any] = {
+    document: BroadcastDocument = {
         "_id": ObjectId(),
         "client_id": caller.client_id,
-        "request_id": caller.request_id,
-        "is_test": caller.is_test or None,
         "type": type_slug,
         "priority": priority.value,
         # Without defaults.
         "request": {name: value for name, value in given.items() if value not in (None, [], {})},
         "audience": audience.kind.value,
-        "topic": audience.topic,
-        "user_ids": None if audience.user_ids is None else list(audience.user_ids),
-        "audience_size": audience_size,
-        "scheduled_at": scheduled_at,
-        "expires_at": expires_at,
         "status": (BroadcastStatus.SCHEDULED if is_later else BroadcastStatus.RUNNING).value,
         "due_at": send_at,
         "claim_count": 0,
@@ -110,7 +101,21 @@ def new_document(
         "created_at": now,
         "updated_at": now,
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    if caller.request_id is not None:
+        document["request_id"] = caller.request_id
+    if caller.is_test:
+        document["is_test"] = True
+    if audience.topic is not None:
+        document["topic"] = audience.topic
+    if audience.user_ids is not None:
+        document["user_ids"] = list(audience.user_ids)
+    if audience_size is not None:
+        document["audience_size"] = audience_size
+    if scheduled_at is not None:
+        document["scheduled_at"] = scheduled_at
+    if expires_at is not None:
+        document["expires_at"] = expires_at
+    return document
 
 
 def lease_from(claim: Claim[BroadcastDocument]) -> BroadcastLease:
@@ -133,7 +138,7 @@ def lease_from(claim: Claim[BroadcastDocument]) -> BroadcastLease:
     )
 
 
-def audience_of(document: Document) -> Audience:
+def audience_of(document: BroadcastDocument) -> Audience:
     """Return the audience of a broadcast."""
     return Audience(
         kind=AudienceKind(document["audience"]),
@@ -142,6 +147,6 @@ def audience_of(document: Document) -> Audience:
     )
 
 
-def request_of(document: Document) -> NotificationRequest:
+def request_of(document: BroadcastDocument) -> NotificationRequest:
     """Return the request that a broadcast makes for each recipient."""
     return struct_of(NotificationRequest, document["request"])

@@ -13,14 +13,16 @@ from pymongo.errors import PyMongoError
 
 from domain.states import BroadcastStatus, NotificationStatus
 from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
+from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import Leases
 from notifyproject.db.paging import Cursor, Page
 from recipients import queries as recipients
 from recipients import topics
+from recipients.documents import RECIPIENTS, TOPIC_MEMBERS
 
-from .documents import Audience, BroadcastLease, Document, PageResult, lease_from
+from .documents import Audience, BroadcastLease, PageResult, lease_from
 
 COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
 _random = random.SystemRandom()
@@ -55,8 +57,8 @@ def count_audience(audience: Audience) -> int | None:
     if audience.user_ids is not None:
         return len(audience.user_ids)
     if audience.topic is None:
-        return collection("recipients").estimated_document_count()
-    count = collection("topic_members").count_documents(
+        return RECIPIENTS().estimated_document_count()
+    count = TOPIC_MEMBERS().count_documents(
         {"topic": audience.topic}, limit=COUNT_CAP + 1, hint="tpm_topic"
     )
     return count if count <= COUNT_CAP else None
@@ -139,7 +141,7 @@ def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
         "$unset": {"finished_at": "", "purge_at": ""},
     }
     cancelled = {"_id": broadcast_id, "status": B.CANCELLED.value}
-    return collection("broadcasts").update_one(cancelled, change).modified_count > 0
+    return BROADCASTS().update_one(cancelled, change).modified_count > 0
 
 
 def change_status(
@@ -149,12 +151,12 @@ def change_status(
     stages: Mapping[str, Any],
     unset: Sequence[str] = (),
     now: datetime,
-) -> Document | None:
+) -> BroadcastDocument | None:
     """Change a broadcast if it is in one of these statuses. Return it, or None if it isn't."""
     pipeline: list[dict[str, Any]] = [{"$set": {**stages, "updated_at": now}}]
     if unset:
         pipeline.append({"$unset": list(unset)})
-    return collection("broadcasts").find_one_and_update(
+    return BROADCASTS().find_one_and_update(
         {"_id": broadcast_id, "status": {"$in": [one.value for one in from_statuses]}},
         pipeline,
         return_document=ReturnDocument.AFTER,
@@ -195,12 +197,12 @@ UNFINISHED = (
 )
 
 
-def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
+def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> BroadcastDocument | None:
     """Return a broadcast, with ``client_id`` only if it is that client's. Raises PyMongoError."""
     query: dict[str, Any] = {"_id": broadcast_id}
     if client_id is not None:
         query["client_id"] = client_id
-    return collection("broadcasts").find_one(query, WITHOUT_USER_IDS)
+    return BROADCASTS().find_one(query, WITHOUT_USER_IDS)
 
 
 def page(
@@ -225,7 +227,7 @@ def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] 
     ]
     try:
         with pymongo.timeout(COUNT_SECONDS):
-            found = list(collection("notifications").aggregate(pipeline, hint="ntf_broadcast"))
+            found = list(collection(NOTIFICATIONS.name).aggregate(pipeline, hint="ntf_broadcast"))
     except PyMongoError as error:
         if error.timeout:
             return None
@@ -242,7 +244,5 @@ def match_open(broadcast_id: ObjectId) -> dict[str, Any]:
 
 def has_open(broadcast_id: ObjectId) -> bool:
     """Return whether a broadcast has an open delivery."""
-    found = collection("notifications").find_one(
-        match_open(broadcast_id), {"_id": 1}, hint="ntf_broadcast"
-    )
+    found = NOTIFICATIONS().find_one(match_open(broadcast_id), {"_id": 1}, hint="ntf_broadcast")
     return found is not None

@@ -8,8 +8,8 @@ from bson import ObjectId
 
 from domain.states import BroadcastStatus, DeliveryStatus
 from domain.time import Clock, utc_now
+from notifications.documents.notification import NOTIFICATIONS
 from notifications.store import actions
-from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
@@ -108,7 +108,7 @@ def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     """Cancel the next pending notifications. Return when to continue, or None at the end."""
     now = clock()
     query = {**repository.match_open(lease.id), "delivery.status": DeliveryStatus.PENDING.value}
-    found = collection("notifications").find(query, {"_id": 1}, batch_size=PAGE_SIZE)
+    found = NOTIFICATIONS().find(query, {"_id": 1}, batch_size=PAGE_SIZE)
     ids = [one["_id"] for one in found.hint("ntf_broadcast").limit(PAGE_SIZE)]
     count = actions.cancel_pending(ids=ids, reason=CANCELLED_REASON, now=now) if ids else 0
     at: datetime | None = now

@@ -8,7 +8,7 @@ from bson import ObjectId
 from domain import time
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, Channel
 from domain.time import Clock
-from notifications.store.documents import Document
+from notifications.documents.notification import NotificationDocument
 
 from .. import queries
 from ..actions import actions
@@ -30,7 +30,7 @@ class LeaseExpiredError(Exception):
 
 
 def assess(
-    operation: Operation, documents: Sequence[Document], *, now: datetime
+    operation: Operation, documents: Sequence[NotificationDocument], *, now: datetime
 ) -> dict[DeliveryKey, ResendRisk]:
     """Return the resend risk of each delivery that the operation selects."""
     assessed = {
@@ -87,7 +87,7 @@ def execute(
 
 
 def skip_outcome(
-    document: Document | None, key: DeliveryKey, row: DeliveryOutcome
+    document: NotificationDocument | None, key: DeliveryKey, row: DeliveryOutcome
 ) -> DeliveryOutcome:
     """Return the outcome of a previewed delivery that no longer matches the selection."""
     # If a lost worker had begun with the delivery, that worker changed its state.

@@ -10,7 +10,7 @@ from bson import ObjectId, json_util
 from bson.json_util import JSONMode, JSONOptions
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
-from notifications.store.documents import Document
+from notifications.documents.bulk import BulkOperationDocument
 
 from ..actions.actions import Staff
 from ..actions.risk import RiskKind
@@ -100,7 +100,7 @@ class Operation:
         return sum(self.counts.get(outcome, 0) for outcome in FINAL_BULK_OUTCOMES)
 
 
-def operation_of(document: Document) -> Operation:
+def operation_of(document: BulkOperationDocument) -> Operation:
     """Return the operation in a stored document."""
     after_at = document.get("after_at")
     started_by = document.get("started_by")

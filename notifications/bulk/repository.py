@@ -11,8 +11,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkStage
-from notifications.documents.bulk import OPERATIONS, BulkOperationDocument
-from notifyproject.db.collections import collection
+from notifications.documents.bulk import OPERATION_RESULTS, OPERATIONS, BulkOperationDocument
 from notifyproject.db.leases import Claim, Leases, unclaimed
 
 from ..actions.actions import InvalidStateError, Staff
@@ -48,7 +47,7 @@ def create(
     *, action: BulkAction, selection: Selection, send_at: datetime | None, by: Staff, now: datetime
 ) -> Operation:
     """Store a new operation, to be previewed. The action starts only when staff start it."""
-    document = {
+    document: BulkOperationDocument = {
         "_id": ObjectId(),
         "action": action.value,
         "stage": BulkStage.PREVIEWING.value,
@@ -75,7 +74,7 @@ def create(
     }
     if send_at is not None:
         document["send_at"] = send_at
-    collection("operations").insert_one(document)
+    OPERATIONS().insert_one(document)
     return operation_of(document)
 
 
@@ -83,13 +82,13 @@ def discard(operation_id: ObjectId) -> None:
     """Delete an operation that was never started, with its preview."""
     unstarted = [BulkStage.PREVIEWING.value, BulkStage.READY.value]
     query = {"_id": operation_id, "stage": {"$in": unstarted}}
-    if collection("operations").delete_one(query).deleted_count:
-        collection("operation_results").delete_many({"operation_id": operation_id})
+    if OPERATIONS().delete_one(query).deleted_count:
+        OPERATION_RESULTS().delete_many({"operation_id": operation_id})
 
 
 def get(operation_id: ObjectId) -> Operation | None:
     """Return an operation, or None if it doesn't exist."""
-    document = collection("operations").find_one({"_id": operation_id})
+    document = OPERATIONS().find_one({"_id": operation_id})
     return operation_of(document) if document else None
 
 
@@ -118,7 +117,7 @@ def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
     changes |= {"recent": [], "is_proven": False}
     resumed = _transition(operation_id, BulkStage.PAUSED, BulkStage.RUNNING, changes, now)
     # End the lease of a worker that was paused, so that the next one needn't wait for it.
-    collection("operations").update_one(
+    OPERATIONS().update_one(
         {"_id": operation_id, "claim.lease_until": {"$gt": now}},
         {"$set": {"claim.lease_until": now}},
     )
@@ -212,14 +211,12 @@ def recount(operation_id: ObjectId) -> None:
     """Set an operation's counts from its result rows, since a lost worker may not have counted."""
     counts, reasons = results.counts(operation_id)
     changes = {"counts": {o.value: n for o, n in counts.items()}, "reasons": dict(reasons)}
-    collection("operations").update_one({"_id": operation_id}, {"$set": changes})
+    OPERATIONS().update_one({"_id": operation_id}, {"$set": changes})
 
 
 def due_operations(*, now: datetime) -> list[ObjectId]:
     """Return the operations that are due and not leased, oldest first."""
-    found = collection("operations").find(
-        {"next_at": {"$lte": now}, **unclaimed(now=now)}, {"_id": 1}
-    )
+    found = OPERATIONS().find({"next_at": {"$lte": now}, **unclaimed(now=now)}, {"_id": 1})
     due = found.sort("next_at", 1).hint("opn_next").limit(MAX_DUE_OPERATIONS)
     return [document["_id"] for document in due]
 
@@ -234,7 +231,7 @@ def _transition(
     update: dict[str, Any] = {"$set": {**changes, "stage": after.value, "updated_at": now}}
     if after not in ACTIVE_BULK_STAGES:
         update["$unset"] = {"next_at": ""}
-    document = collection("operations").find_one_and_update(
+    document = OPERATIONS().find_one_and_update(
         {"_id": operation_id, "stage": before.value}, update, return_document=ReturnDocument.AFTER
     )
     if document is None:

@@ -13,7 +13,8 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel, DeliveryStatus
-from notifications.store.documents import Document
+from notifications.documents.bulk import OPERATION_RESULTS, OperationResultDocument
+from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db.collections import collection, is_duplicate
 
 from ..actions.risk import ResendRisk, RiskKind
@@ -55,7 +56,7 @@ def add(
     now: datetime,
 ) -> None:
     """Store rows with the outcome ``waiting`` or ``begun``. Existing rows stay unchanged."""
-    rows = [
+    rows: list[OperationResultDocument] = [
         {
             "_id": _row_id(operation_id, key),
             "operation_id": operation_id,
@@ -72,7 +73,7 @@ def add(
     if not rows:
         return
     try:
-        collection("operation_results").insert_many(rows, ordered=False)
+        OPERATION_RESULTS().insert_many(rows, ordered=False)
     except BulkWriteError as error:
         if not is_duplicate(error):
             raise
@@ -85,7 +86,7 @@ def begin(
     add(operation_id, risks, outcome=BulkOutcome.BEGUN, now=now)
     ids = [_row_id(operation_id, key) for key in risks]
     if ids:
-        collection("operation_results").update_many(
+        OPERATION_RESULTS().update_many(
             {"_id": {"$in": ids}, "outcome": BulkOutcome.WAITING.value},
             {"$set": {"outcome": BulkOutcome.BEGUN.value, "at": now}},
         )
@@ -113,7 +114,7 @@ def settle(
         query: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, key) for key in keys]}}
         if one.outcome is not BulkOutcome.DONE:
             query["outcome"] = {"$in": OPEN_OUTCOMES}
-        collection("operation_results").update_many(query, {"$set": changes})
+        OPERATION_RESULTS().update_many(query, {"$set": changes})
 
 
 def get_results(
@@ -121,13 +122,13 @@ def get_results(
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return the outcomes of these deliveries, as far as they have rows."""
     ids = [_row_id(operation_id, one) for one in keys]
-    return _parse_rows(collection("operation_results").find({"_id": {"$in": ids}}))
+    return _parse_rows(OPERATION_RESULTS().find({"_id": {"$in": ids}}))
 
 
 def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return up to ``limit`` deliveries without a final outcome."""
     query = {"operation_id": operation_id, "outcome": {"$in": OPEN_OUTCOMES}}
-    return _parse_rows(collection("operation_results").find(query).hint("opr_outcome").limit(limit))
+    return _parse_rows(OPERATION_RESULTS().find(query).hint("opr_outcome").limit(limit))
 
 
 def samples(
@@ -135,13 +136,13 @@ def samples(
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return up to ``limit`` previewed deliveries with this resend risk."""
     waiting = {"operation_id": operation_id, "outcome": BulkOutcome.WAITING.value}
-    found = collection("operation_results").find({**waiting, "risk": kind.value})
+    found = OPERATION_RESULTS().find({**waiting, "risk": kind.value})
     return _parse_rows(found.hint("opr_outcome").limit(limit))
 
 
 def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:
     """Count deliveries by final outcome, and skipped and failed deliveries by reason."""
-    rows = collection("operation_results").aggregate(
+    rows = collection(OPERATION_RESULTS.name).aggregate(
         [
             {"$match": {"operation_id": operation_id}},
             {"$group": {"_id": {"o": "$outcome", "r": "$reason"}, "count": {"$sum": 1}}},
@@ -166,11 +167,11 @@ def delivery_statuses(
     PyMongoError.
     """
     done = {"operation_id": operation_id, "outcome": BulkOutcome.DONE.value}
-    rows = collection("operation_results").find(done, {"notification_id": 1, "channel": 1})
+    rows = OPERATION_RESULTS().find(done, {"notification_id": 1, "channel": 1})
     channels: dict[ObjectId, set[str]] = {}
     for row in rows.hint("opr_outcome").limit(STATUS_CAP):
         channels.setdefault(sent_as(row["notification_id"]), set()).add(row["channel"])
-    found = collection("notifications").find(
+    found = NOTIFICATIONS().find(
         {"_id": {"$in": list(channels)}}, {"delivery.channel": 1, "delivery.status": 1}
     )
     return Counter(
@@ -181,10 +182,10 @@ def delivery_statuses(
     )
 
 
-def iter_rows(operation_id: ObjectId) -> Iterator[Document]:
+def iter_rows(operation_id: ObjectId) -> Iterator[OperationResultDocument]:
     """Yield an operation's rows in the order of their IDs."""
     query = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
-    yield from collection("operation_results").find(query).sort("_id", 1)
+    yield from OPERATION_RESULTS().find(query).sort("_id", 1)
 
 
 def _row_id(operation_id: ObjectId, key: DeliveryKey) -> str:

@@ -3,16 +3,18 @@
 The preview freezes the filter and its end time. A notification that fails later isn't included.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from pymongo.errors import ExecutionTimeout
 
 from domain.states import BulkAction, Channel, DeliveryStatus
-from notifications.store.documents import Document
+from notifications.documents.notification import (
+    NOTIFICATIONS,
+    DeliveryDocument,
+    NotificationDocument,
+)
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
 
 from ..models.notification import HAS_FAILED
 from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
@@ -60,16 +62,21 @@ def next_page(operation: Operation) -> list[Position]:
     conditions = [dict(operation.selection.match), {order: {"$lte": operation.frozen_at}}]
     if (after := operation.position) is not None:
         conditions.append(paging.match_beyond(paging.Cursor((after.at, after.id)), oldest_first))
-    found = collection("notifications").find({"$and": conditions}, {order: 1})
+    found = NOTIFICATIONS().find({"$and": conditions}, {order: 1})
     documents = found.sort(oldest_first).limit(PAGE_SIZE).max_time_ms(MAX_READ_MILLISECONDS)
     try:
-        positions = [Position(document[order], document["_id"]) for document in documents]
+        positions = [
+            Position(one["failed_at"] if order == FAILED_AT else one["created_at"], one["_id"])
+            for one in documents
+        ]
     except ExecutionTimeout as error:
         raise SelectionTimeoutError from error
     return positions
 
 
-def matching_deliveries(operation: Operation, document: Document) -> list[Mapping[str, Any]]:
+def matching_deliveries(
+    operation: Operation, document: NotificationDocument
+) -> list[DeliveryDocument]:
     """Return the deliveries of a notification that the operation can act on."""
     if operation.action is BulkAction.RESCHEDULE and any(
         d["status"] not in UNSENT_STATUSES or d["attempt_count"] for d in document["delivery"]
@@ -85,7 +92,7 @@ def matching_deliveries(operation: Operation, document: Document) -> list[Mappin
     ]
 
 
-def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
+def _is_actionable(operation: Operation, delivery: DeliveryDocument) -> bool:
     status = delivery["status"]
     if operation.action is BulkAction.RETRY or (
         operation.action is BulkAction.RESEND and operation.selection.order == FAILED_AT
@@ -96,7 +103,8 @@ def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
         is_wanted = status == S.FAILED or operation.action is BulkAction.RESEND
         return is_wanted and failed_at is not None and failed_at <= operation.frozen_at
     if operation.action is BulkAction.RUN_NOW:
-        return status == S.PENDING and delivery["next_attempt_at"] > operation.frozen_at
+        due_at = delivery.get("next_attempt_at")
+        return status == S.PENDING and due_at is not None and due_at > operation.frozen_at
     return operation.action is BulkAction.RESEND or status == S.PENDING
 
 

@@ -5,14 +5,12 @@ until time has passed without an answer. Later, a run of failures without a succ
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from domain.states import SUCCEEDED, BulkAction, DeliveryStatus
-from notifyproject.db.collections import collection
+from notifications.documents.notification import NOTIFICATIONS, DeliveryDocument
 
 from .operation import Operation, resend_id
 
@@ -87,7 +85,7 @@ def assess(operation: Operation, *, now: datetime) -> Trial:
     return Trial(verdict=Verdict.GO_ON, is_over=True)
 
 
-def _has_failed(delivery: Mapping[str, Any]) -> bool:
+def _has_failed(delivery: DeliveryDocument) -> bool:
     if delivery["status"] in _FAILED:
         return True
     tries = delivery["attempt_count"] - (delivery.get("earlier_attempts") or 0)
@@ -95,7 +93,7 @@ def _has_failed(delivery: Mapping[str, Any]) -> bool:
     return is_retrying and delivery.get("failure_code") is not None
 
 
-def _results(operation: Operation) -> list[Mapping[str, Any]]:
+def _results(operation: Operation) -> list[DeliveryDocument]:
     """Return the deliveries that the operation last acted on, as they are now."""
     is_resend = operation.action is BulkAction.RESEND
     keys = {
@@ -103,7 +101,7 @@ def _results(operation: Operation) -> list[Mapping[str, Any]]:
         for one in operation.recent
     }
     names = ("channel", "status", "failure_code", "attempt_count", "earlier_attempts")
-    found = collection("notifications").find(
+    found = NOTIFICATIONS().find(
         {"_id": {"$in": sorted({notification_id for notification_id, _ in keys})}},
         {f"delivery.{name}": 1 for name in names},
     )

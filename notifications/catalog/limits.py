@@ -17,6 +17,7 @@ from domain.limits import (
     next_allowed,
 )
 from domain.states import Category, Channel, Priority
+from notifications.documents.policies import LimitUsesDocument
 from notifications.store.limit_uses import read_counters, stricter_of
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
@@ -201,22 +202,23 @@ def read_usages(
     wanted = [(one.name, person) for person, own in limits.items() for one in own]
     counters = read_counters(wanted) if wanted else {}
     return {
-        person: [_usage_of(one, counters.get((one.name, person), {}), now) for one in own]
+        person: [_usage_of(one, counters.get((one.name, person)), now) for one in own]
         for person, own in limits.items()
     }
 
 
-def _usage_of(limit: Limit, counter: Mapping[str, Any], now: datetime) -> LimitUsage:
-    own = stricter_of(counter).applied_to(limit)
-    times = [one["at"] for one in counter.get("uses", ())]
+def _usage_of(limit: Limit, counter: LimitUsesDocument | None, now: datetime) -> LimitUsage:
+    own = limit if counter is None else stricter_of(counter).applied_to(limit)
+    times = [] if counter is None else [one["at"] for one in counter.get("uses", ())]
     uses = sorted(at for at in times if at > now - own.period)
-    planned = [one["until"] for one in counter.get("waiting", ()) if one["until"] > now]
+    line = () if counter is None else counter.get("waiting", ())
+    planned = [one["until"] for one in line if one["until"] > now]
     return LimitUsage(
         limit=own,
         uses=uses,
         waiting=len(planned),
         next_at=next_allowed(own, taken=[*uses, *planned], not_before=now),
-        is_stricter=bool(counter.get("own")),
+        is_stricter=counter is not None and bool(counter.get("own")),
     )
 
 

@@ -9,16 +9,23 @@ from notifications.documents.notification import ClaimDocument
 from notifyproject.db.collections import Documents
 
 
+class SkippedRecipients(TypedDict):
+    """Recipients without a notification for one reason, in ``skipped`` and ``rejected``."""
+
+    count: int
+    examples: list[str]
+
+
 class BroadcastDocument(TypedDict):
     """A stored :class:`~notifications.models.broadcasts.Broadcast`."""
 
     _id: ObjectId
     client_id: ObjectId
     request_id: NotRequired[str]
-    is_test: bool
+    is_test: NotRequired[bool]
     type: str
     priority: str
-    request: Any
+    request: dict[str, Any]
     audience: str
     topic: NotRequired[str]
     user_ids: NotRequired[list[str]]
@@ -32,8 +39,8 @@ class BroadcastDocument(TypedDict):
     cursor: NotRequired[str]
     is_waiting: bool
     accepted: int
-    skipped: dict[str, Any]
-    rejected: dict[str, Any]
+    skipped: dict[str, SkippedRecipients]
+    rejected: dict[str, SkippedRecipients]
     withdrawn: int
     failure_code: NotRequired[str]
     failure_reason: NotRequired[str]

@@ -1,7 +1,7 @@
 """Documents of :mod:`notifications.models.bulk`, which describes their fields."""
 
 from datetime import datetime
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from bson import ObjectId
 
@@ -19,7 +19,7 @@ class BulkOperationDocument(TypedDict):
     order: str
     described: list[str]
     channels: list[str]
-    only: dict[str, Any]
+    only: dict[str, str | None]
     send_at: NotRequired[datetime]
     frozen_at: datetime
     after_at: NotRequired[datetime]
@@ -27,15 +27,15 @@ class BulkOperationDocument(TypedDict):
     next_at: NotRequired[datetime]
     claim: NotRequired[ClaimDocument]
     claim_count: int
-    found: dict[str, Any]
+    found: dict[str, int]
     found_count: int
     is_capped: bool
     includes: list[str]
     per_second: int
     reason: NotRequired[str]
     duplicate_reason: NotRequired[str]
-    counts: dict[str, Any]
-    reasons: dict[str, Any]
+    counts: dict[str, int]
+    reasons: dict[str, int]
     problem: NotRequired[str]
     recent: NotRequired[list[str]]
     acted_at: NotRequired[datetime]

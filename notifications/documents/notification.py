@@ -1,5 +1,6 @@
 """Documents of :mod:`notifications.models.notification`, which describes their fields."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
@@ -35,13 +36,13 @@ class ContentDocument(TypedDict):
     body: NotRequired[str]
     template_id: NotRequired[str]
     template_version: NotRequired[int]
-    is_masked: bool
+    is_masked: NotRequired[bool]
     image_url: NotRequired[str]
     deep_link: NotRequired[str]
     payload: NotRequired[Any]
     reply_to: NotRequired[str]
-    attachments: list[AttachmentDocument]
-    has_own_subject: bool
+    attachments: NotRequired[list[AttachmentDocument]]
+    has_own_subject: NotRequired[bool]
     event_at: NotRequired[datetime]
     push: NotRequired[Any]
 
@@ -70,36 +71,36 @@ class DeliveryDocument(TypedDict):
     status: str
     attempt_count: int
     uncounted_attempts: int
-    earlier_attempts: NotRequired[int]
+    earlier_attempts: NotRequired[int | None]
     max_attempts: int
     claim_count: int
-    step: NotRequired[int]
-    skip_if_late: NotRequired[int]
-    digest_id: NotRequired[ObjectId]
-    digest_epoch: NotRequired[int]
-    skips_digest: NotRequired[bool]
-    carried_by: NotRequired[ObjectId]
-    merged_at: NotRequired[datetime]
+    step: NotRequired[int | None]
+    skip_if_late: NotRequired[int | None]
+    digest_id: NotRequired[ObjectId | None]
+    digest_epoch: NotRequired[int | None]
+    skips_digest: NotRequired[bool | None]
+    carried_by: NotRequired[ObjectId | None]
+    merged_at: NotRequired[datetime | None]
     first_due_at: datetime
-    next_attempt_at: NotRequired[datetime]
-    last_attempt_at: NotRequired[datetime]
-    claim: NotRequired[ClaimDocument]
-    provider: NotRequired[str]
-    provider_message_id: NotRequired[str]
-    failure_code: NotRequired[str]
-    failure_reason: NotRequired[str]
-    held_reason: NotRequired[str]
-    holds: NotRequired[list[HoldDocument]]
-    ready_at: NotRequired[datetime]
-    ended_at: NotRequired[datetime]
+    next_attempt_at: NotRequired[datetime | None]
+    last_attempt_at: NotRequired[datetime | None]
+    claim: NotRequired[ClaimDocument | None]
+    provider: NotRequired[str | None]
+    provider_message_id: NotRequired[str | None]
+    failure_code: NotRequired[str | None]
+    failure_reason: NotRequired[str | None]
+    held_reason: NotRequired[str | None]
+    holds: NotRequired[list[HoldDocument] | None]
+    ready_at: NotRequired[datetime | None]
+    ended_at: NotRequired[datetime | None]
     accepted_targets: list[str]
-    ambiguous_targets: list[str]
-    ambiguous_provider: NotRequired[str]
-    failed_over_from: NotRequired[str]
-    sent_at: NotRequired[datetime]
-    delivered_at: NotRequired[datetime]
-    read_at: NotRequired[datetime]
-    failed_at: NotRequired[datetime]
+    ambiguous_targets: NotRequired[list[str]]
+    ambiguous_provider: NotRequired[str | None]
+    failed_over_from: NotRequired[str | None]
+    sent_at: NotRequired[datetime | None]
+    delivered_at: NotRequired[datetime | None]
+    read_at: NotRequired[datetime | None]
+    failed_at: NotRequired[datetime | None]
 
 
 class ErrorRecordDocument(TypedDict):
@@ -121,7 +122,7 @@ class NotificationDocument(TypedDict):
     idempotency_key: NotRequired[str]
     request_id: NotRequired[str]
     traceparent: NotRequired[str]
-    is_test: bool
+    is_test: NotRequired[bool]
     broadcast_id: NotRequired[ObjectId]
     user_id: NotRequired[str]
     recipient: RecipientCopyDocument
@@ -131,7 +132,7 @@ class NotificationDocument(TypedDict):
     entity_id: NotRequired[str]
     channels: list[str]
     content: ContentDocument
-    data: dict[str, Any]
+    data: Mapping[str, Any]
     encrypted_content: NotRequired[str]
     encrypted_until: NotRequired[datetime]
     delivery: list[DeliveryDocument]

@@ -1,7 +1,7 @@
 """Documents of :mod:`notifications.models.policies`, which describes their fields."""
 
 from datetime import datetime
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from bson import ObjectId
 
@@ -33,15 +33,38 @@ class LimitDocument(TypedDict):
     updated_at: datetime
 
 
+class CountedUse(TypedDict):
+    """A message that counts, in :attr:`LimitUsesDocument.uses`."""
+
+    d: str
+    at: datetime
+
+
+class LimitPlace(TypedDict):
+    """A delivery that waits, in :attr:`LimitUsesDocument.waiting`."""
+
+    d: str
+    due: datetime
+    until: datetime
+    refused: NotRequired[bool]
+
+
+class OwnLimit(TypedDict, total=False):
+    """A recipient's own values, in :attr:`LimitUsesDocument.own`."""
+
+    max: int
+    min_gap_seconds: int
+
+
 class LimitUsesDocument(TypedDict):
     """A stored :class:`~notifications.models.policies.LimitUses`."""
 
     _id: str
     limit: str
     user_id: NotRequired[str]
-    uses: Any
-    waiting: Any
-    own: NotRequired[Any]
+    uses: NotRequired[list[CountedUse]]
+    waiting: NotRequired[list[LimitPlace]]
+    own: NotRequired[OwnLimit]
     purge_at: NotRequired[datetime]
 
 
@@ -82,6 +105,7 @@ class DigestDocument(TypedDict):
     count: NotRequired[int]
     dropped: NotRequired[int]
     carrier_id: NotRequired[ObjectId]
+    sealed_at: NotRequired[datetime]
     closed_at: NotRequired[datetime]
     erased_at: NotRequired[datetime]
     purge_at: NotRequired[datetime]

@@ -1,5 +1,6 @@
 """Documents of :mod:`notifications.models.records`, which describes their fields."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
@@ -38,7 +39,7 @@ class IdempotencyKeyDocument(TypedDict):
     _id: str
     fingerprint: str
     notification_ids: list[ObjectId]
-    refusals: NotRequired[Any]
+    refusals: NotRequired[list[Mapping[str, Any]]]
     broadcast_id: NotRequired[ObjectId]
     created_at: datetime
     stored_at: NotRequired[datetime]
@@ -62,6 +63,9 @@ class HeartbeatDocument(TypedDict):
 
     _id: str
     at: datetime
+    started_at: NotRequired[datetime]
+    queues: NotRequired[list[str]]
+    version: NotRequired[str]
 
 
 class EarlyReceiptDocument(TypedDict):

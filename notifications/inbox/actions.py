@@ -11,7 +11,6 @@ from domain import time
 from notifications.documents.notification import NotificationDocument
 from notifications.store import inbox as store_inbox
 from notifications.store import steps
-from notifications.store.documents import Document
 from notifications.store.inbox import Inbox, Marked
 from notifyproject.db.paging import Page
 
@@ -31,7 +30,7 @@ def _mark(
     notification_id: ObjectId,
     now: datetime,
     **owner: Inbox | ObjectId,
-) -> Document:
+) -> NotificationDocument:
     result = write(notification_id=notification_id, now=now, **owner)
     if result is None:
         raise UnknownNotificationError
@@ -47,7 +46,7 @@ MAX_READ = 1_000
 """Notifications that one request marks as read, which takes about a second of MongoDB's time."""
 MAX_RESURFACED = 500
 """Snoozed notifications that one write puts back."""
-MarkAction = partial[Document]
+MarkAction = partial[NotificationDocument]
 mark_read = partial(_mark, store_inbox.mark_read)
 mark_unread = partial(_mark, store_inbox.mark_unread)
 mark_read_by_client = partial(_mark, store_inbox.mark_read_by_client)
@@ -58,7 +57,9 @@ unarchive = partial(_mark, store_inbox.unarchive)
 unsnooze = partial(_mark, store_inbox.unsnooze)
 
 
-def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) -> Document:
+def act(
+    *, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime
+) -> NotificationDocument:
     """Choose one of the actions of a notification's type; the first choice stays.
 
     Raises UnknownNotificationError, also for an action that the type doesn't have.
@@ -71,7 +72,9 @@ def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) 
     return _mark(write, inbox=inbox, notification_id=notification_id, now=now)
 
 
-def snooze(*, inbox: Inbox, notification_id: ObjectId, until: datetime, now: datetime) -> Document:
+def snooze(
+    *, inbox: Inbox, notification_id: ObjectId, until: datetime, now: datetime
+) -> NotificationDocument:
     """Snooze a notification. Raises InvalidTimeError and UnknownNotificationError."""
     until = time.resolve_snooze(until=until, now=now)
     write = partial(store_inbox.snooze, until=until)

@@ -9,10 +9,10 @@ from typing import Any
 from bson import ObjectId, Timestamp
 
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
-from notifications.store.documents import Document
+from notifications.documents.records import INBOX_VISITS
 from notifications.store.inbox import Inbox
 from notifyproject.db import paging
-from notifyproject.db.collections import Snapshot, collection, read_snapshot
+from notifyproject.db.collections import Snapshot, read_snapshot
 from notifyproject.db.paging import Cursor, Page
 
 from ..queries import COUNT_CAP
@@ -24,7 +24,6 @@ INDEX = "ntf_inbox"
 MAX_SCANNED = 2_000
 """Notifications that are read for a page of one type or category: some 20 ms of work."""
 NO_FILTER: Mapping[str, str] = {}
-_notifications = partial(collection, "notifications")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +84,20 @@ def _page(
     )
 
 
-def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
+def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[NotificationDocument]:
     """Return up to ``limit`` notifications delivered at ``moment`` or later, newest first."""
     query = inbox.match(is_archived=False, since={"$gte": moment})
-    return list(_notifications().find(query).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
+    return list(NOTIFICATIONS().find(query).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
-def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
+def get(inbox: Inbox, notification_id: ObjectId) -> NotificationDocument | None:
     """Return a notification, or None if it isn't in the inbox."""
-    return _notifications().find_one({**inbox.match(), "_id": notification_id})
+    return NOTIFICATIONS().find_one({**inbox.match(), "_id": notification_id})
 
 
-def get_sent(inbox: Inbox, notification_id: ObjectId) -> Document | None:
+def get_sent(inbox: Inbox, notification_id: ObjectId) -> NotificationDocument | None:
     """Return a notification, or None if it wasn't sent to the inbox's owner."""
-    return _notifications().find_one({**inbox.match_sent(), "_id": notification_id})
+    return NOTIFICATIONS().find_one({**inbox.match_sent(), "_id": notification_id})
 
 
 def counts(inbox: Inbox) -> FeedCounts:
@@ -123,7 +122,7 @@ def _counts(inbox: Inbox, snapshot: Snapshot) -> FeedCounts:
 
 def seen_until(inbox: Inbox) -> datetime | None:
     """Return up to when the owner has seen the inbox, or None if they never opened it."""
-    visit = collection("inbox_visits").find_one({"_id": inbox.key})
+    visit = INBOX_VISITS().find_one({"_id": inbox.key})
     return visit["seen_until"] if visit else None
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from domain.states import Channel
-from notifications.store.documents import Document, Settlement
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
+from notifications.store.documents import Settlement
 from notifications.store.inbox import Inbox
-from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 
 log = structlog.get_logger(__name__)
@@ -21,13 +21,13 @@ VALKEY_CHANNEL = "inbox"
 MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 
-def send_inbox_wakeups(documents: Iterable[Document]) -> None:
+def send_inbox_wakeups(documents: Iterable[NotificationDocument]) -> None:
     """Wake the streams of the inboxes that these new or changed notifications are in."""
     shown = ("inbox_at", "snoozed_until")
     send_owner_wakeups(one for one in documents if any(name in one for name in shown))
 
 
-def send_owner_wakeups(documents: Iterable[Document]) -> None:
+def send_owner_wakeups(documents: Iterable[NotificationDocument]) -> None:
     """Wake the streams of the inboxes of these notifications' recipients."""
     _publish_inboxes([_inbox(document) for document in documents])
 
@@ -37,7 +37,7 @@ def send_settled_wakeups(settlements: Iterable[Settlement]) -> None:
     ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
     if ids:
         owner = {"client_id": 1, "user_id": 1}
-        found = collection("notifications").find({"_id": {"$in": ids}}, owner)
+        found = NOTIFICATIONS().find({"_id": {"$in": ids}}, owner)
         _publish_inboxes([_inbox(document) for document in found])
 
 
@@ -51,7 +51,7 @@ def send_revocation(jti: str) -> None:
     _publish_keys([jti])
 
 
-def _inbox(document: Document) -> Inbox:
+def _inbox(document: NotificationDocument) -> Inbox:
     return Inbox(document["client_id"], document.get("user_id") or "")
 
 

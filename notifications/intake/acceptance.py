@@ -7,9 +7,9 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from notifications.documents.notification import NotificationDocument
 from notifications.store import acceptance
 from notifications.store.acceptance import DuplicateEntity
-from notifications.store.documents import Document
 from notifyproject.platform import cache, crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -34,7 +34,7 @@ from .warnings import AcceptanceWarning, find_warnings
 class Acceptance:
     """A notification that is stored and will be delivered."""
 
-    document: Document
+    document: NotificationDocument
     is_replayed: bool  # The idempotency key was already used for this notification
     is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
     warnings: tuple[AcceptanceWarning, ...] = ()  # Channels that are about to fail or be suppressed
@@ -64,8 +64,8 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     )
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
-            {"notification_ids": [prepared.notification.id]},
             caller=caller,
+            notification_ids=[prepared.notification.id],
             fingerprint=idempotency.fingerprint_of(request),
             now=now,
         )
@@ -104,7 +104,7 @@ def check(request: NotificationRequest, *, caller: Caller, now: datetime) -> Non
         prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
 
 
-def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
+def enqueue_accepted(documents: Iterable[NotificationDocument], *, now: datetime) -> None:
     """Wake workers, open inboxes, and the callback publisher for stored notifications."""
     accepted = list(documents)
     fair_queue.enqueue_wakeups(accepted, now=now)

@@ -12,10 +12,10 @@ from pymongo.errors import PyMongoError
 
 from access.models import Scope
 from domain.states import Priority
+from notifications.documents.records import IDEMPOTENCY_KEYS, IdempotencyKeyDocument
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted, DuplicateEntity
 from notifications.store.documents import NewNotification
-from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -93,7 +93,7 @@ def accept_bulk(
     if existing is None:
         record, prepared = _make_record(requests, contents, caller=caller, now=now)
         existing = idempotency.reserve(
-            _dump_record(record), caller=caller, fingerprint=fingerprint, now=now
+            **_dump_record(record), caller=caller, fingerprint=fingerprint, now=now
         )
         crash_points.reach(Boundary.BULK_RESERVED)
         if existing is None:
@@ -229,13 +229,13 @@ def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
     # Repeated calls are answered from the complete record. If the write fails, they complete it.
     completed = replace(record, is_complete=True)
     try:
-        result = collection("idempotency_keys").update_one(
+        result = IDEMPOTENCY_KEYS().update_one(
             {"_id": idempotency.record_id(caller), "stored_at": None},
             {"$set": {**_dump_record(completed), "stored_at": now}},
         )
         if result.matched_count:
             return completed
-        existing = collection("idempotency_keys").find_one({"_id": idempotency.record_id(caller)})
+        existing = IDEMPOTENCY_KEYS().find_one({"_id": idempotency.record_id(caller)})
     except PyMongoError as error:
         log.warning("idempotency_record_not_completed", reason=type(error).__name__)
         return completed
@@ -251,7 +251,7 @@ def _dump_record(record: _Record) -> dict[str, Any]:
     }
 
 
-def _load_record(document: Mapping[str, Any]) -> _Record:
+def _load_record(document: IdempotencyKeyDocument) -> _Record:
     refusals = {one["place"]: _load_refusal(one) for one in document["refusals"]}
     ids: list[ObjectId] = document["notification_ids"]
     accepted = (index for index in range(len(ids) + len(refusals)) if index not in refusals)

@@ -1,15 +1,15 @@
 """Reserves idempotency keys before a write, and finds what a key was used for."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
-from notifications.store.documents import Document
-from notifyproject.db.collections import collection
+from notifications.documents.records import IDEMPOTENCY_KEYS, IdempotencyKeyDocument
 from notifyproject.platform import encryption
 
 from .requests import Caller, KeyReusedError
@@ -30,41 +30,51 @@ def fingerprint_of(request: msgspec.Struct, *, kind: bytes = b"") -> str:
     return hashlib.sha256(kind + msgspec.json.encode(request, order="sorted")).hexdigest()
 
 
-def find(*, caller: Caller, fingerprint: str) -> Document | None:
+def find(*, caller: Caller, fingerprint: str) -> IdempotencyKeyDocument | None:
     """Return the record of a key, or None for a new key. Raises KeyReusedError, PyMongoError."""
-    record = collection("idempotency_keys").find_one({"_id": record_id(caller)})
+    record = IDEMPOTENCY_KEYS().find_one({"_id": record_id(caller)})
     if record is not None and not _is_of(record, fingerprint):
         raise KeyReusedError
     return record
 
 
-def _is_of(record: Document, fingerprint: str) -> bool:
+def _is_of(record: IdempotencyKeyDocument, fingerprint: str) -> bool:
     return encryption.is_digest_of(
         record["fingerprint"], fingerprint.encode(), associated_data=record["_id"]
     )
 
 
 def reserve(
-    fields: Mapping[str, Any], *, caller: Caller, fingerprint: str, now: datetime
-) -> Document | None:
-    """Reserve a key and store ``fields`` with it. Return the earlier record if there is one.
+    *,
+    caller: Caller,
+    fingerprint: str,
+    notification_ids: Sequence[ObjectId] = (),
+    refusals: Sequence[Mapping[str, Any]] | None = None,
+    broadcast_id: ObjectId | None = None,
+    now: datetime,
+) -> IdempotencyKeyDocument | None:
+    """Reserve a key. Return the earlier record if there is one.
 
-    ``fields`` contain the IDs of the documents to store next. A repeated request, concurrent or
-    after a crash, finds these IDs and stores the same documents.
+    The IDs are those of the documents to store next. A repeated request, concurrent or after a
+    crash, finds these IDs and stores the same documents.
 
     Raises KeyReusedError if the key was used with another request, and PyMongoError.
     """
     key = record_id(caller)
-    record = {
+    record: IdempotencyKeyDocument = {
         "_id": key,
         "fingerprint": encryption.keyed_digest(fingerprint.encode(), associated_data=key),
-        **fields,
+        "notification_ids": list(notification_ids),
         "created_at": now,
         "expires_at": now + KEY_LIFETIME,
     }
+    if refusals is not None:
+        record["refusals"] = list(refusals)
+    if broadcast_id is not None:
+        record["broadcast_id"] = broadcast_id
     while True:
         try:
-            collection("idempotency_keys").insert_one(record)
+            IDEMPOTENCY_KEYS().insert_one(record)
         except DuplicateKeyError:
             existing = find(caller=caller, fingerprint=fingerprint)
             if existing is not None:

@@ -124,6 +124,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=40, primary_key=True, serialize=False)),
                 ('at', models.DateTimeField()),
+                ('started_at', models.DateTimeField(blank=True, null=True)),
+                ('queues', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=80), blank=True, null=True)),
+                ('version', models.CharField(blank=True, max_length=40, null=True)),
             ],
             options={
                 'verbose_name_plural': 'workers and queues',
@@ -407,6 +410,7 @@ class Migration(migrations.Migration):
                 ('count', models.IntegerField(blank=True, null=True)),
                 ('dropped', models.IntegerField(blank=True, null=True)),
                 ('carrier_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
+                ('sealed_at', models.DateTimeField(blank=True, null=True)),
                 ('closed_at', models.DateTimeField(blank=True, null=True)),
                 ('erased_at', models.DateTimeField(blank=True, null=True)),
                 ('purge_at', models.DateTimeField(blank=True, null=True)),

@@ -146,6 +146,7 @@ class Digest(models.Model):
     dropped = models.IntegerField(null=True, blank=True)
     """Members that were read, muted, expired, or otherwise not needed at its end."""
     carrier_id = ObjectIdField(null=True, blank=True)
+    sealed_at = optional_datetime()
     closed_at = optional_datetime()
     erased_at = optional_datetime()
     """When its recipient was erased. It has no ``user_id`` and no ``key`` then."""

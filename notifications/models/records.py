@@ -107,6 +107,11 @@ class Heartbeat(models.Model):
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     at = models.DateTimeField()
+    started_at = optional_datetime()
+    """When the worker started. Missing, as the rest, for other activities."""
+    queues = ArrayField(models.CharField(max_length=80), null=True, blank=True)
+    version = optional_text(40)
+    """The release that the worker runs."""
 
     class Meta:
         db_table = "heartbeats"

@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 
 from domain.states import Priority
-from notifyproject.db.collections import collection
+from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.platform.cache import TimedCache
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ def oldest_due(
 ) -> datetime | None:
     """Return when the oldest due notification fell due, or None. Takes a read per priority."""
     found = (
-        collection("notifications").find_one(
+        NOTIFICATIONS().find_one(
             {"priority": one.value, "due_at": {"$lte": now}, **(match or {})},
             {"due_at": 1, "_id": 0},
             sort=[("due_at", 1)],
@@ -80,4 +80,4 @@ def count_due(
     """Count the due notifications of one or all priorities, up to ``cap``."""
     priorities = [one.value for one in ([priority] if priority else Priority)]
     wanted = {"priority": {"$in": priorities}, "due_at": {"$lte": now}, **(match or {})}
-    return collection("notifications").count_documents(wanted, limit=cap, hint=INDEX)
+    return NOTIFICATIONS().count_documents(wanted, limit=cap, hint=INDEX)

@@ -23,8 +23,7 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications.store.documents import Document
-from notifyproject.db.collections import collection
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker, valkey
 
@@ -68,13 +67,13 @@ class PullToken:
     nonce: str
 
 
-def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
+def enqueue_wakeups(documents: Iterable[NotificationDocument], *, now: datetime) -> None:
     """Enqueue wake-ups for deliveries due within the horizon, or pulls for a burst."""
     groups: dict[tuple[ObjectId, str, str, datetime], list[ObjectId]] = {}
     for document in documents:
         for delivery in document["delivery"]:
             if delivery["status"] == DeliveryStatus.PENDING:
-                at = max(delivery["next_attempt_at"], now)
+                at = max(delivery.get("next_attempt_at") or now, now)
                 # Raw values as stored: a FairQueue for each of a thousand costs more than storing.
                 group = (document["client_id"], delivery["channel"], document["priority"], at)
                 groups.setdefault(group, []).append(document["_id"])
@@ -263,7 +262,7 @@ def due(
     }
     if not include_poison_candidates:
         pending["claim_count"] = 0
-    found = collection("notifications").find(
+    found = NOTIFICATIONS().find(
         {
             "priority": queue.priority.value,
             "client_id": queue.client_id,
@@ -276,7 +275,7 @@ def due(
         Due(
             document["_id"],
             queue.channel,
-            delivery["next_attempt_at"],
+            delivery.get("next_attempt_at") or until,
             is_poison_candidate=delivery["claim_count"] > 0,
         )
         for document in found.hint("ntf_fair_queue").skip(skip).limit(limit)
@@ -291,7 +290,7 @@ def waiting_clients(*, priority: Priority) -> list[ObjectId]:
     # MongoDB read the whole index.
     clients: list[ObjectId] = []
     wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}
-    while found := collection("notifications").find_one(
+    while found := NOTIFICATIONS().find_one(
         wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="ntf_fair_queue"
     ):
         clients.append(found["client_id"])

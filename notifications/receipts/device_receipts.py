@@ -11,8 +11,9 @@ from bson import ObjectId
 from devices import queries as devices
 from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
+from notifications.documents.records import DeliveryAttemptDocument
 from notifications.store import device_attempts, receipts
-from notifications.store.documents import AttemptReference, Document
+from notifications.store.documents import AttemptReference
 from notifications.store.receipts import DeliveryReceipt
 
 from .. import callback_events, queries
@@ -61,16 +62,23 @@ def apply_device_receipt(
     document = queries.get(notification_id=notification_id, client_id=client_id)
     if document is None:
         raise NotPushedError
-    sent = (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider"))
-    delivery = next(sent, None)
+    delivery, provider = next(
+        (
+            (delivery, provider)
+            for delivery in document["delivery"]
+            if delivery["channel"] == Channel.PUSH and (provider := delivery.get("provider"))
+        ),
+        (None, None),
+    )
     # A receipt can precede the record that the provider accepted the push.
     current = devices.current(device_id)
-    ids = list(dict.fromkeys([device_id, *_ids_of(current)]))
+    own = () if current is None else (current["_id"], *(current.get("replaces") or ()))
+    ids = list(dict.fromkeys([device_id, *own]))
     attempts = device_attempts.attempts_at(notification_id, ids)
     accepted = (
         [] if delivery is None else [one for one in ids if one in delivery["accepted_targets"]]
     )
-    if delivery is None or not (attempts or accepted):
+    if delivery is None or provider is None or not (attempts or accepted):
         raise NotPushedError
     pushed_to = attempts[-1]["device_id"] if attempts else accepted[0]
     is_test = document.get("is_test", False)
@@ -82,7 +90,7 @@ def apply_device_receipt(
     reference = AttemptReference(notification_id, Channel.PUSH, attempt, pushed_to)
     changed = receipts.apply_receipt(
         DeliveryReceipt(
-            reference=reference, status=EVENT_STATUSES[event], at=now, provider=delivery["provider"]
+            reference=reference, status=EVENT_STATUSES[event], at=now, provider=provider
         ),
         now=now,
     )
@@ -101,12 +109,8 @@ def apply_device_receipt(
     )
 
 
-def _ids_of(device: Document | None) -> list[str]:
-    return [] if device is None else [device["_id"], *(device.get("replaces") or ())]
-
-
 def _record_on_attempt(
-    attempts: Sequence[Document], status: DeliveryStatus, *, now: datetime
+    attempts: Sequence[DeliveryAttemptDocument], status: DeliveryStatus, *, now: datetime
 ) -> datetime | None:
     """Record the receipt on the last attempt that the provider accepted, or else on the last.
 

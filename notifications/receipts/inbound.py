@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from domain.states import Channel
+from notifications.documents.records import PROVIDER_EVENTS
 from notifications.store.documents import AttemptReference
-from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
 from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
 from recipients import service_windows, whatsapp_identities, whatsapp_learning
@@ -85,12 +85,12 @@ def apply_opt_outs(
     # opt-in still applies, which errs on the safe side.
     keys = {_event_keys(preference, provider): preference for preference in preferences}
     every = sorted(one for some in keys for one in some)
-    found = collection("provider_events").find({"_id": {"$in": every}}, {"_id": 1})
+    found = PROVIDER_EVENTS().find({"_id": {"$in": every}}, {"_id": 1})
     seen = {document["_id"] for document in found}
     events = {some[0]: one for some, one in keys.items() if seen.isdisjoint(some)}
     for key, preference in sorted(events.items(), key=lambda event: event[1].at):
         _apply_opt_out(preference, provider=provider, at=min(preference.at, now))
-        collection("provider_events").update_one(
+        PROVIDER_EVENTS().update_one(
             {"_id": key}, {"$setOnInsert": {"expires_at": now + EVENT_RETENTION}}, upsert=True
         )
     if events:

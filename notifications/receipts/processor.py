@@ -13,11 +13,17 @@ from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.stored import known_fields
+from notifications.documents.records import (
+    EARLY_RECEIPTS,
+    PROVIDER_EVENTS,
+    EarlyReceiptDocument,
+    ProviderEventDocument,
+)
 from notifications.store import receipts as store_receipts
 from notifications.store import steps
 from notifications.store.documents import AttemptReference
 from notifications.store.receipts import DeliveryReceipt
-from notifyproject.db.collections import collection, is_duplicate
+from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
@@ -114,7 +120,7 @@ def apply_early_receipts(*, now: datetime, limit: int = 2_000) -> int:
     # The newest first: many may be of other applications of the account, whose messages stay
     # unknown.
     newest = [("expires_at", -1)]
-    stored = list(collection("early_receipts").find(sort=newest, limit=limit))
+    stored = list(EARLY_RECEIPTS().find(sort=newest, limit=limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
         early = [_restore(one["receipt"]) for one in stored if one["provider"] == provider]
@@ -173,7 +179,7 @@ def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) 
         log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
     if final:
         keys = [_event_key(receipt, provider) for receipt in final]
-        collection("early_receipts").delete_many({"_id": {"$in": keys}})
+        EARLY_RECEIPTS().delete_many({"_id": {"$in": keys}})
     _remember([_applied_entry(one, provider, now) for one in final if one.address_effect])
 
 
@@ -184,9 +190,9 @@ def _store_early(
     if not receipts:
         return lambda _receipt: False
     by_key = {_event_key(receipt, provider): receipt for receipt in receipts}
-    found = collection("early_receipts").find({"_id": {"$in": sorted(by_key)}}, {"_id": 1})
+    found = EARLY_RECEIPTS().find({"_id": {"$in": sorted(by_key)}}, {"_id": 1})
     known = {document["_id"] for document in found}
-    documents = [
+    documents: list[EarlyReceiptDocument] = [
         {
             "_id": key,
             "provider": provider,
@@ -198,7 +204,7 @@ def _store_early(
     ]
     try:
         if documents:
-            collection("early_receipts").insert_many(documents, ordered=False)
+            EARLY_RECEIPTS().insert_many(documents, ordered=False)
     except BulkWriteError as error:
         # A concurrent call stored them, and takes care of their addresses.
         if not is_duplicate(error):
@@ -338,7 +344,7 @@ def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
 
 def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
     by_id = {_event_key(receipt, provider): receipt for receipt in receipts}
-    seen = collection("provider_events").find({"_id": {"$in": sorted(by_id)}}, {"_id": 1})
+    seen = PROVIDER_EVENTS().find({"_id": {"$in": sorted(by_id)}}, {"_id": 1})
     for document in seen:
         del by_id[document["_id"]]
     return list(by_id.values())
@@ -352,7 +358,7 @@ def _mark_applied(
 ) -> None:
     by_message = [_event_key(r, provider) for r in receipts if not r.reference]
     if by_message:
-        collection("early_receipts").delete_many({"_id": {"$in": by_message}})
+        EARLY_RECEIPTS().delete_many({"_id": {"$in": by_message}})
     _remember(
         [
             _applied_entry(receipt, provider, now)
@@ -365,22 +371,24 @@ def _mark_applied(
     )
 
 
-def _applied_entry(receipt: Receipt, provider: str, now: datetime) -> dict[str, Any]:
-    return {
+def _applied_entry(receipt: Receipt, provider: str, now: datetime) -> ProviderEventDocument:
+    entry: ProviderEventDocument = {
         "_id": _event_key(receipt, provider),
         "kind": receipt.kind.value,
         "at": min(receipt.at, now),
-        **({"reason": receipt.reason} if receipt.reason else {}),
         "expires_at": now + EVENT_RETENTION,
     }
+    if receipt.reason:
+        entry["reason"] = receipt.reason
+    return entry
 
 
-def _remember(entries: Sequence[dict[str, Any]]) -> None:
+def _remember(entries: Sequence[ProviderEventDocument]) -> None:
     """Store applied events, so that a repeated one has no effect."""
     if not entries:
         return
     try:
-        collection("provider_events").insert_many(entries, ordered=False)
+        PROVIDER_EVENTS().insert_many(entries, ordered=False)
     except BulkWriteError as error:
         # Concurrent calls with the same events; both were applied, with the same result.
         if not is_duplicate(error):

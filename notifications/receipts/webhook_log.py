@@ -7,8 +7,8 @@ from bson import ObjectId
 
 from domain.addresses import address_digest
 from domain.states import Channel
+from notifications.documents.records import WEBHOOK_LOG, WebhookLogDocument
 from notifications.store.documents import AttemptReference
-from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt
@@ -42,7 +42,8 @@ def process_webhook(
 
     ``contents`` has what a webhook of WhatsApp contains besides them.
     """
-    entry = {
+    entry: WebhookLogDocument = {
+        "_id": ObjectId(),
         "provider": provider,
         "received_at": now,
         "body": body,
@@ -53,9 +54,9 @@ def process_webhook(
         "unreadable_count": unreadable_count,
         "purge_at": now + LOG_RETENTION,
     }
-    log_id = collection("webhook_log").insert_one(entry).inserted_id
+    WEBHOOK_LOG().insert_one(entry)
     crash_points.reach(Boundary.WEBHOOK_LOGGED)
-    return _apply_logged(log_id, receipts, contents, provider=provider, now=now)
+    return _apply_logged(entry["_id"], receipts, contents, provider=provider, now=now)
 
 
 def _other_count(contents: WebhookContents) -> int:
@@ -92,7 +93,7 @@ def search_keys(receipts: Sequence[Receipt]) -> list[str]:
 
 def find_logged(keys: Sequence[str], *, cap: int) -> list[ObjectId]:
     """Return the IDs of the newest webhooks with one of these keys."""
-    found = collection("webhook_log").find({"search_keys": {"$in": list(keys)}}, {"_id": 1})
+    found = WEBHOOK_LOG().find({"search_keys": {"$in": list(keys)}}, {"_id": 1})
     return [row["_id"] for row in found.sort("_id", -1).limit(cap)]
 
 
@@ -106,7 +107,7 @@ def _apply_logged(
 ) -> Applied:
     applied = apply_receipts(receipts, provider=provider, now=now)
     unknown = apply_inbound(contents, provider=provider, now=now) if contents else 0
-    collection("webhook_log").update_one(
+    WEBHOOK_LOG().update_one(
         {"_id": log_id},
         {
             "$set": {"unmatched_count": applied.unmatched + unknown, "processed_at": now},
@@ -123,7 +124,7 @@ class UnreadableWebhookError(ValueError):
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
     """Apply a stored webhook again. Raises LookupError or UnreadableWebhookError."""
     # Its signature was verified on arrival.
-    entry = collection("webhook_log").find_one({"_id": log_id})
+    entry = WEBHOOK_LOG().find_one({"_id": log_id})
     if entry is None:
         raise LookupError("no such webhook")
     provider, raw = entry["provider"], entry["body"].encode()
@@ -134,4 +135,4 @@ def replay(log_id: ObjectId, *, now: datetime) -> Applied:
         receipts = contents.receipts if contents else PARSERS[provider](raw)
     except ValueError as error:
         raise UnreadableWebhookError("The stored webhook can't be parsed.") from error
-    return _apply_logged(log_id, receipts, contents, provider=provider, now=now)
+    return _apply_logged(entry["_id"], receipts, contents, provider=provider, now=now)

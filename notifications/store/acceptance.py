@@ -1,28 +1,32 @@
 """Stores accepted notifications. Idempotent by ID."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from domain.content import Content, Recipient
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
-from notifications.documents.notification import NotificationDocument
+from notifications.documents.notification import (
+    ContentDocument,
+    DeliveryDocument,
+    NotificationDocument,
+    RecipientCopyDocument,
+)
 from notifyproject.db.collections import is_duplicate
 
 from . import encrypted_content
 from .collections import notifications
-from .documents import Document, NewDelivery, NewNotification
+from .documents import NewDelivery, NewNotification
 from .pipelines import OPEN_RETENTION
 
 ONCE_PER_ENTITY = "ntf_once_per_entity_client"
-_ENTITY_FIELDS = ("user_id", "type", "entity_id", "client_id")
 _RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
 _CONTENT_FIELDS = [one.name for one in fields(Content) if one.name not in ("attachments", "push")]
 _recipient_values, _content_values = attrgetter(*_RECIPIENT_FIELDS), attrgetter(*_CONTENT_FIELDS)
@@ -32,7 +36,7 @@ _recipient_values, _content_values = attrgetter(*_RECIPIENT_FIELDS), attrgetter(
 class Accepted:
     """A stored notification. ``repeated`` if an earlier call with the same ID stored it."""
 
-    document: Document
+    document: NotificationDocument
     repeated: bool = False
 
 
@@ -85,7 +89,7 @@ def _resolve_conflicts(
     found = notifications().find({"_id": {"$in": [document["_id"] for document in refused]}})
     stored = {document["_id"]: document for document in found}
     existing = _existing_by_entity(
-        [d for d in refused if d["_id"] not in stored and d.keys() >= set(_ENTITY_FIELDS)]
+        [d for d in refused if d["_id"] not in stored and d.get("user_id") and d.get("entity_id")]
     )
     for problem, document in zip(problems, refused, strict=True):
         if document["_id"] in stored:
@@ -98,13 +102,19 @@ def _resolve_conflicts(
     return results
 
 
-def _existing_by_entity(documents: Sequence[Document]) -> dict[_EntityKey, DuplicateEntity]:
+def _existing_by_entity(
+    documents: Sequence[NotificationDocument],
+) -> dict[_EntityKey, DuplicateEntity]:
     if not documents:
         return {}
+    keys = [_entity_of(one) for one in documents]
     found = notifications().find(
         {
-            **{name: {"$in": sorted({one[name] for one in documents})} for name in _ENTITY_FIELDS},
-            "is_test": {"$in": list({one.get("is_test") for one in documents})},
+            "user_id": {"$in": sorted({key.user_id for key in keys})},
+            "type": {"$in": sorted({key.type for key in keys})},
+            "entity_id": {"$in": sorted({key.entity_id for key in keys})},
+            "client_id": {"$in": sorted({key.client_id for key in keys})},
+            "is_test": {"$in": list({key.is_test for key in keys})},
             "resent_from": None,
         },
         dict.fromkeys(_EntityKey._fields, 1),
@@ -112,9 +122,14 @@ def _existing_by_entity(documents: Sequence[Document]) -> dict[_EntityKey, Dupli
     return {_entity_of(one): DuplicateEntity(one["_id"]) for one in found}
 
 
-def _entity_of(document: Document) -> _EntityKey:
-    user_id, type_, entity_id, client_id = (document[name] for name in _ENTITY_FIELDS)
-    return _EntityKey(user_id, type_, entity_id, client_id, document.get("is_test"))
+def _entity_of(document: NotificationDocument) -> _EntityKey:
+    return _EntityKey(
+        user_id=document["user_id"],
+        type=document["type"],
+        entity_id=document["entity_id"],
+        client_id=document["client_id"],
+        is_test=document.get("is_test"),
+    )
 
 
 class _NewState(NamedTuple):
@@ -125,12 +140,30 @@ class _NewState(NamedTuple):
 
 def _document(new: NewNotification, now: datetime) -> NotificationDocument:
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
-    states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
+    states = tuple([(d["status"], (d.get("next_attempt_at") or now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
     inbox_at = _earliest("delivered_at", deliveries)
-    document: dict[str, Any] = {
+    document: NotificationDocument = {
         "_id": new.id,
         "client_id": new.client_id,
+        "recipient": recipient_document(new.recipient),
+        "type": new.type,
+        "category": new.category.value,
+        "priority": new.priority.value,
+        "channels": [d.channel.value for d in new.deliveries],
+        "content": _content(new.content),
+        "data": new.data,
+        "delivery": deliveries,
+        "status": _status(states),
+        "error_history": [],
+        "is_read": False,
+        "is_archived": False,
+        "is_active": True,
+        "resent_as": [],
+        "created_at": new.created_at,
+        "updated_at": now,
+    }
+    optional: dict[str, Any] = {
         "external_id": new.external_id,
         "source": new.source,
         "idempotency_key": new.idempotency_key,
@@ -139,14 +172,7 @@ def _document(new: NewNotification, now: datetime) -> NotificationDocument:
         "is_test": new.is_test or None,
         "broadcast_id": new.broadcast_id,
         "user_id": new.user_id,
-        "recipient": _stored(_RECIPIENT_FIELDS, _recipient_values(new.recipient)),
-        "type": new.type,
-        "category": new.category.value,
-        "priority": new.priority.value,
         "entity_id": new.entity_id,
-        "channels": [d.channel.value for d in new.deliveries],
-        "content": _content(new.content),
-        "data": new.data,
         **encrypted_content.encrypted_fields(
             new.secret,
             notification_id=new.id,
@@ -154,48 +180,40 @@ def _document(new: NewNotification, now: datetime) -> NotificationDocument:
             inbox_at=inbox_at,
             expires_at=new.expires_at,
         ),
-        "delivery": deliveries,
         "digest_id": new.digest_id,
         "ignores_limits": new.ignores_limits or None,
         "plan_until": new.plan_until.value if new.plan_until is not None else None,
-        "status": _status(states),
         "due_at": _earliest("next_attempt_at", deliveries),
         "scheduled_at": new.scheduled_at,
         "scheduled_local": new.scheduled_local,
         "expires_at": new.expires_at,
         "ttl_seconds": new.ttl_seconds,
         "purge_at": _purge_at(new, deliveries),
-        "error_history": [],
         "inbox_at": inbox_at,
-        "is_read": False,
-        "is_archived": False,
-        "is_active": True,
         "resent_from": new.resent_from,
-        "resent_as": [],
         "sent_at": _earliest("sent_at", deliveries),
         "callback_revision": 1 if new.has_callback else None,
         "callback_due_at": now if new.has_callback and has_event else None,
-        "created_at": new.created_at,
-        "updated_at": now,
     }
-    stored = {name: value for name, value in document.items() if value is not None}
-    return cast("NotificationDocument", stored)
+    given = {name: value for name, value in optional.items() if value is not None}
+    document.update(cast("NotificationDocument", given))
+    return document
 
 
-def _purge_at(new: NewNotification, deliveries: Sequence[Mapping[str, Any]]) -> datetime | None:
+def _purge_at(new: NewNotification, deliveries: Sequence[DeliveryDocument]) -> datetime | None:
     """Return the purge date. A later step of a plan may begin after the retention."""
     if new.purge_at is None:
         return None
-    due = [one["next_attempt_at"] for one in deliveries if "next_attempt_at" in one]
+    due = [at for one in deliveries if (at := one.get("next_attempt_at"))]
     return max([new.purge_at, *(at + OPEN_RETENTION for at in due)])
 
 
-def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:
+def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> DeliveryDocument:
     """Return a delivery to store. In-app is delivered at once unless it is due later."""
     status, due_at = one.status, new.send_at + one.delay
     if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and due_at <= now:
         status = DeliveryStatus.DELIVERED
-    delivery: dict[str, Any] = {
+    delivery: DeliveryDocument = {
         "channel": one.channel.value,
         "status": status.value,
         "attempt_count": 0,
@@ -226,10 +244,18 @@ def _stored(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     return {name: value for name, value in pairs if value is not None}
 
 
-def _content(content: Content) -> dict[str, Any]:
-    stored = _stored(_CONTENT_FIELDS, _content_values(content))
+def recipient_document(recipient: Recipient) -> RecipientCopyDocument:
+    """Return a recipient as a notification stores it."""
+    return cast("RecipientCopyDocument", _stored(_RECIPIENT_FIELDS, _recipient_values(recipient)))
+
+
+def _content(content: Content) -> ContentDocument:
+    stored = cast("ContentDocument", _stored(_CONTENT_FIELDS, _content_values(content)))
     if content.attachments:
-        stored["attachments"] = [asdict(one) for one in content.attachments]
+        stored["attachments"] = [
+            {"url": one.url, "filename": one.filename, "content_type": one.content_type}
+            for one in content.attachments
+        ]
     if content.push:
         options = asdict(content.push)
         stored["push"] = {name: value for name, value in options.items() if value is not None}
@@ -242,6 +268,8 @@ def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
     return overall_status(states).value
 
 
-def _earliest(name: str, deliveries: Sequence[Document]) -> datetime | None:
-    found = [d[name] for d in deliveries if name in d]
-    return min(found) if found else None
+def _earliest(
+    name: Literal["next_attempt_at", "delivered_at", "sent_at"],
+    deliveries: Sequence[DeliveryDocument],
+) -> datetime | None:
+    return min([at for one in deliveries if (at := one.get(name))], default=None)

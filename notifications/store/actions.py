@@ -9,9 +9,9 @@ from pymongo import ReturnDocument
 
 from domain.errors import UNREACHED
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications
-from .documents import Document
 from .pipelines import Computed, Expression, cancelled_changes, is_cancellable, update
 
 S = DeliveryStatus
@@ -26,7 +26,7 @@ UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
-) -> Document | None:
+) -> NotificationDocument | None:
     """Cancel pending deliveries on these channels. Return the notification, or None without any."""
     # A push that reached a device becomes sent instead. A worker that has only claimed a delivery
     # loses the claim. A delivery that a worker has started is no longer pending.
@@ -56,7 +56,7 @@ def reopen(
     addresses: Mapping[Channel, str] | None = None,
     failed_until: datetime | None = None,
     now: datetime,
-) -> Document | None:
+) -> NotificationDocument | None:
     """Make failed and suppressed deliveries on these channels due now.
 
     ``addresses`` are those of channels for which the notification has none. Return the
@@ -139,7 +139,7 @@ def _unless_suppressed(value: Expression) -> Computed:
 
 def make_due_now(
     *, notification_id: ObjectId, retries_of: Sequence[Channel] | None = None, now: datetime
-) -> Document | None:
+) -> NotificationDocument | None:
     """Make waiting deliveries due now. Return the notification, or None if none waits."""
     # Claimed deliveries and those that await a receipt stay unchanged. Earlier attempts of a retry
     # still count. ``retries_of`` selects only retries on these channels.
@@ -184,7 +184,7 @@ def _change(
     *,
     now: datetime,
     extra_fields: Mapping[str, Expression] | None = None,
-) -> Document | None:
+) -> NotificationDocument | None:
     pipeline = update(
         condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields
     )
@@ -195,7 +195,7 @@ def _change(
 
 def reschedule(
     *, notification_id: ObjectId, send_at: datetime, now: datetime, is_same_local_time: bool = False
-) -> Document | None:
+) -> NotificationDocument | None:
     """Move the send time of a notification to ``send_at``. Return None if that is too late.
 
     It is too late after an attempt on any channel, a delivery, or the expiry. A worker that has

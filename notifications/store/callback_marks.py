@@ -11,8 +11,9 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo import UpdateOne
 
+from notifications.documents.notification import NotificationDocument
+
 from .collections import notifications
-from .documents import Document
 
 _FIELDS = (
     "client_id",
@@ -30,14 +31,14 @@ _FIELDS = (
 )
 
 
-def pending_callbacks(*, limit: int) -> list[Document]:
+def pending_callbacks(*, limit: int) -> list[NotificationDocument]:
     """Return up to ``limit`` marked notifications, the oldest mark first."""
     marked = {"callback_due_at": {"$exists": True}}
     found = notifications().find(marked, _FIELDS).hint("ntf_callback")
     return list(found.sort("callback_due_at", 1).limit(limit))
 
 
-def clear_marks(documents: Sequence[Document]) -> int:
+def clear_marks(documents: Sequence[NotificationDocument]) -> int:
     """Clear the marks of those of these documents that have not changed. Return how many."""
     if not documents:
         return 0

@@ -8,9 +8,10 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, DeliveryStatus
+from notifications.documents.records import DeliveryAttemptDocument
 
 from .collections import attempts
-from .documents import ClaimedDelivery, Document
+from .documents import ClaimedDelivery
 
 F = FailureCode
 PERMANENT_FAILURES = frozenset({F.INVALID_RECIPIENT, F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED})
@@ -68,21 +69,25 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
     if not attempted:
         return {}
     found = attempts().find({"notification_id": {"$in": list(attempted)}}, ATTEMPT_FIELDS)
-    records: dict[ObjectId, list[Document]] = {one: [] for one in attempted}
+    records: dict[ObjectId, list[DeliveryAttemptDocument]] = {one: [] for one in attempted}
     for record in sorted(found, key=lambda r: r["attempt_number"]):
         if "device_id" in record:
             records[record["notification_id"]].append(record)
     return {one: _history_of(attempted[one], some) for one, some in records.items()}
 
 
-def attempts_at(notification_id: ObjectId, device_ids: Sequence[str]) -> list[Document]:
+def attempts_at(
+    notification_id: ObjectId, device_ids: Sequence[str]
+) -> list[DeliveryAttemptDocument]:
     """Return the attempts of a push at these devices that may have been sent, oldest first."""
     wanted = {"notification_id": notification_id, "device_id": {"$in": device_ids}}
     found = attempts().find(wanted).sort("attempt_number", 1)
     return [one for one in found if one["status"] != AttemptStatus.EXPIRED]
 
 
-def record_device_receipt(attempt: Document, status: DeliveryStatus, *, at: datetime) -> bool:
+def record_device_receipt(
+    attempt: DeliveryAttemptDocument, status: DeliveryStatus, *, at: datetime
+) -> bool:
     """Record a device's receipt on its attempt and return whether it changed the attempt."""
     # The earliest receipt counts, in whatever order they arrive. None is before the attempt.
     names = ("delivered_at", "opened_at") if status is DeliveryStatus.READ else ("delivered_at",)
@@ -92,7 +97,9 @@ def record_device_receipt(attempt: Document, status: DeliveryStatus, *, at: date
     return result.modified_count == 1
 
 
-def _history_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:
+def _history_of(
+    claimed: ClaimedDelivery, records: Sequence[DeliveryAttemptDocument]
+) -> DeviceHistory:
     sent = {r["device_id"] for r in records if r["status"] == AttemptStatus.SENT}
     last = {
         r["device_id"]: r

@@ -21,11 +21,12 @@ from domain.content import Content
 from domain.digests import CLOSE_GRACE, MAX_SLIDES, DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
+from notifications.documents.policies import DigestDocument
 from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.db.leases import Leases
 
 from .collections import digests, notifications, retry_transient
-from .documents import ClaimedDelivery, Document, delivery_record
+from .documents import ClaimedDelivery, delivery_record
 from .pipelines import Computed, Expression, cancelled_changes, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
@@ -80,7 +81,7 @@ class Closing:
     """A digest that the holder of a lease closes."""
 
     id: ObjectId
-    document: Document
+    document: DigestDocument
     token: str
     epoch: int
     members: Sequence[ClaimedDelivery]
@@ -104,12 +105,12 @@ class Seal:
     """The carrier's, None if a worker that was lost has sealed the digest."""
 
 
-def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, Document]:
+def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, DigestDocument]:
     """Return the open digest of each group, opened if needed. Raises PyMongoError.
 
     A group is missing if others closed its digests meanwhile.
     """
-    found: dict[str, Document] = {}
+    found: dict[str, DigestDocument] = {}
     missing = {one.group: one for one in openings}
     tries = {one.group: 0 for one in openings}
     # An ended window makes room for the next one, even if no worker has closed its digest yet.
@@ -201,7 +202,7 @@ def slide_digests(slides: Mapping[ObjectId, timedelta], *, now: datetime) -> Non
     digests().bulk_write(operations, ordered=False)
 
 
-def find_digests(ids: Iterable[ObjectId]) -> dict[ObjectId, Document]:
+def find_digests(ids: Iterable[ObjectId]) -> dict[ObjectId, DigestDocument]:
     """Return digests by their IDs. Raises PyMongoError."""
     return {one["_id"]: one for one in digests().find({"_id": {"$in": sorted(set(ids))}})}
 
@@ -294,7 +295,7 @@ def _due_ids(now: datetime, limit: int, *, skip: int) -> list[ObjectId]:
 
 
 def _select_members(
-    leased: Sequence[Document], now: datetime
+    leased: Sequence[DigestDocument], now: datetime
 ) -> dict[ObjectId, list[ClaimedDelivery]]:
     """Write each open digest's epoch to its members. Return all that have it, oldest first.
 
@@ -439,7 +440,7 @@ def end_digest(
     client_id: ObjectId | None = None,
     is_cancelled: bool = False,
     now: datetime,
-) -> Document | None:
+) -> DigestDocument | None:
     """End an open digest's window now, to send it or to cancel its members.
 
     Return the digest, or None if there is no such open one of this client, or of any for None.
@@ -447,7 +448,7 @@ def end_digest(
     wanted: dict[str, Any] = {"_id": digest_id, "status": D.OPEN.value}
     if client_id is not None:
         wanted["client_id"] = client_id
-    changed: Document | None = digests().find_one_and_update(
+    changed: DigestDocument | None = digests().find_one_and_update(
         wanted,
         {
             "$set": {

@@ -28,6 +28,7 @@ from domain.states import (
 )
 from domain.stored import record_of
 from domain.wait_reasons import Hold, WaitReason
+from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
@@ -308,7 +309,7 @@ class NotSent:
 
 
 def delivery_record(
-    document: Document, delivery: Document, *, token: str, lease_until: datetime
+    document: NotificationDocument, delivery: DeliveryDocument, *, token: str, lease_until: datetime
 ) -> ClaimedDelivery:
     """Return a delivery of a notification's document, for the holder of its claim or digest."""
     late = delivery.get("skip_if_late")
@@ -361,7 +362,7 @@ def delivery_record(
     )
 
 
-def holds_of(delivery: Mapping[str, Any]) -> tuple[Hold, ...]:
+def holds_of(delivery: DeliveryDocument) -> tuple[Hold, ...]:
     """Return the outages that have held a delivery, oldest first."""
     return tuple(
         Hold(
@@ -374,7 +375,7 @@ def holds_of(delivery: Mapping[str, Any]) -> tuple[Hold, ...]:
     )
 
 
-def current_hold(delivery: Mapping[str, Any]) -> Hold | None:
+def current_hold(delivery: DeliveryDocument) -> Hold | None:
     """Return the outage that holds a pending delivery, or held an expired one. None without one."""
     if delivery["status"] == DeliveryStatus.PENDING:
         is_held = delivery.get("failure_code") == FailureCode.CHANNEL_UNAVAILABLE
@@ -384,17 +385,17 @@ def current_hold(delivery: Mapping[str, Any]) -> Hold | None:
     return holds[-1] if is_held and holds else None
 
 
-def _step_of(delivery: Document) -> int:
+def _step_of(delivery: DeliveryDocument) -> int:
     return int(delivery.get("step") or FIRST_STEP)
 
 
-def _next_step(deliveries: Sequence[Document], step: int) -> tuple[Channel, ...]:
+def _next_step(deliveries: Sequence[DeliveryDocument], step: int) -> tuple[Channel, ...]:
     waiting = [d for d in deliveries if d["status"] == S.PENDING and _step_of(d) > step]
     following = min(map(_step_of, waiting), default=step)
     return tuple(Channel(d["channel"]) for d in waiting if _step_of(d) == following)
 
 
-def _channel_status(delivery: Document) -> DeliveryStatus:
+def _channel_status(delivery: DeliveryDocument) -> DeliveryStatus:
     """Return a channel's status. An open push has the status of its devices' receipts."""
     status = DeliveryStatus(delivery["status"])
     is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
@@ -403,22 +404,35 @@ def _channel_status(delivery: Document) -> DeliveryStatus:
     return status
 
 
-def recipient_of(document: Mapping[str, Any]) -> Recipient:
+def recipient_of(document: NotificationDocument) -> Recipient:
     """Return the recipient stored in a notification's document."""
     stored = document["recipient"]
-    return record_of(
-        Recipient,
-        {
-            **stored,
-            "device_ids": tuple(stored.get("device_ids", ())),
-            "given": tuple(stored.get("given", ())),
-        },
+    return Recipient(
+        device_ids=tuple(stored.get("device_ids", ())),
+        email=stored.get("email"),
+        phone=stored.get("phone"),
+        name=stored.get("name"),
+        locale=stored.get("locale"),
+        timezone=stored.get("timezone"),
+        given=tuple(stored.get("given", ())),
     )
 
 
-def content_of(document: Mapping[str, Any]) -> Content:
+def content_of(document: NotificationDocument) -> Content:
     """Return the content stored in a notification's document."""
     stored = document["content"]
-    attachments = tuple(record_of(Attachment, one) for one in stored.get("attachments", ()))
-    push = record_of(PushOptions, stored["push"]) if stored.get("push") else None
-    return record_of(Content, {**stored, "attachments": attachments, "push": push})
+    return Content(
+        subject=stored.get("subject"),
+        body=stored.get("body"),
+        template_id=stored.get("template_id"),
+        template_version=stored.get("template_version"),
+        is_masked=stored.get("is_masked", False),
+        image_url=stored.get("image_url"),
+        deep_link=stored.get("deep_link"),
+        payload=stored.get("payload"),
+        reply_to=stored.get("reply_to"),
+        attachments=tuple(record_of(Attachment, one) for one in stored.get("attachments", ())),
+        has_own_subject=stored.get("has_own_subject", False),
+        event_at=stored.get("event_at"),
+        push=record_of(PushOptions, stored["push"]) if stored.get("push") else None,
+    )

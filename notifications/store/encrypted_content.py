@@ -15,10 +15,11 @@ from bson import ObjectId
 
 from domain.content import Content, SecretExpiredError, SensitiveContent
 from domain.states import OPEN
+from notifications.documents.notification import NotificationDocument
 from notifyproject.platform import encryption
 
 from .collections import notifications
-from .documents import Document, content_of
+from .documents import content_of
 from .pipelines import INBOX_SECRET_LIFETIME
 
 
@@ -47,13 +48,13 @@ def decrypt(
     )
 
 
-def secret_in(document: Document) -> SensitiveContent | None:
+def secret_in(document: NotificationDocument) -> SensitiveContent | None:
     """Return the sensitive content in a notification's document, as :func:`decrypt` does."""
     content, encrypted = content_of(document), document.get("encrypted_content")
     return decrypt(notification_id=document["_id"], content=content, encrypted=encrypted)
 
 
-def is_secret_expired(document: Document) -> bool:
+def is_secret_expired(document: NotificationDocument) -> bool:
     """Return whether a notification's sensitive content was destroyed."""
     return bool(document["content"].get("is_masked")) and "encrypted_content" not in document
 
@@ -78,7 +79,7 @@ def encrypted_fields(
     return stored
 
 
-def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
+def is_shown_in_inbox(document: NotificationDocument, *, now: datetime) -> bool:
     """Return whether the inbox still shows the sensitive content of a notification."""
     inbox_at = document.get("inbox_at")
     return inbox_at is not None and now < _inbox_end(inbox_at, document.get("expires_at"))

@@ -19,7 +19,6 @@ from domain.states import SUCCEEDED, Channel, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications, visits
-from .documents import Document
 from .pipelines import (
     MILLISECOND,
     Expression,
@@ -108,7 +107,7 @@ class Inbox:
 class Marked:
     """A notification, and whether the call changed it."""
 
-    document: Document
+    document: NotificationDocument
     changed: bool
 
 
@@ -243,7 +242,7 @@ def unsnooze(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marke
     return _place(inbox, notification_id, {"snoozed_until": ANY_TIME}, back, now)
 
 
-def due_snoozes(*, now: datetime, limit: int) -> list[Document]:
+def due_snoozes(*, now: datetime, limit: int) -> list[NotificationDocument]:
     """Return snoozed notifications whose time has come."""
     found = notifications().find({"snoozed_until": {"$lte": now}}, {"client_id": 1, "user_id": 1})
     return list(found.limit(limit))

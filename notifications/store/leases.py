@@ -12,6 +12,7 @@ from domain.errors import FailureCode
 from domain.plans import FIRST_STEP
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
 from domain.wait_reasons import OUTAGES, Hold, WaitReason
+from notifications.documents.notification import NotificationDocument
 from notifyproject.db.collections import is_duplicate
 from notifyproject.db.leases import Leases, held_with, is_unclaimed, new_token, unclaimed
 from notifyproject.platform import crash_points
@@ -20,7 +21,6 @@ from notifyproject.platform.crash_points import Boundary
 from .collections import attempts, notifications, retry_transient
 from .documents import (
     ClaimedDelivery,
-    Document,
     NotSent,
     Settlement,
     TargetAttempt,
@@ -177,11 +177,14 @@ def claim(
     return [_claimed_from(document, token) for document in claimed]
 
 
-def _claimed_from(document: Document, token: str) -> ClaimedDelivery:
+def _claimed_from(document: NotificationDocument, token: str) -> ClaimedDelivery:
     """Return the delivery in a notification's document that is claimed with this token."""
-    delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
-    lease_until = delivery["claim"]["lease_until"]
-    return delivery_record(document, delivery, token=token, lease_until=lease_until)
+    delivery, claim = next(
+        (delivery, claim)
+        for delivery in document["delivery"]
+        if (claim := delivery.get("claim")) is not None and claim["token"] == token
+    )
+    return delivery_record(document, delivery, token=token, lease_until=claim["lease_until"])
 
 
 def poison_candidates(

@@ -34,10 +34,11 @@ from domain.limits import (
     plan,
 )
 from domain.states import Channel, DeliveryStatus, Priority
+from notifications.documents.policies import CountedUse, LimitPlace, LimitUsesDocument, OwnLimit
 from notifyproject.db.collections import is_duplicate
 
 from .collections import limit_uses, notifications, retry_transient
-from .documents import Document, LimitUse
+from .documents import LimitUse
 from .pipelines import transition
 
 TRIES_TOGETHER, TRIES_APART = 20, 80
@@ -168,20 +169,27 @@ def _reserve_together(
     return None, tries
 
 
-def _read(requests: Sequence[UseRequest], found: Mapping[str, Document]) -> dict[str, Counter]:
+def _read(
+    requests: Sequence[UseRequest], found: Mapping[str, LimitUsesDocument]
+) -> dict[str, Counter]:
     counters: dict[str, Counter] = {}
     for request in requests:
         for one, limit in zip(request.counter_ids, request.limits, strict=True):
-            document = found.get(one, {})
+            document = found.get(one)
+            if document is None:
+                counters[one] = Counter(limit=limit, uses=[], line=[])
+                continue
             counters[one] = Counter(
                 limit=stricter_of(document).applied_to(limit),
                 uses=[(use["d"], use["at"]) for use in document.get("uses") or ()],
-                line=sorted(map(_entry, document.get("waiting") or ()), key=lambda e: e.order),
+                line=sorted(
+                    map(_entry, document.get("waiting") or ()), key=lambda entry: entry.order
+                ),
             )
     return counters
 
 
-def _entry(stored: Mapping[str, Any]) -> LineEntry:
+def _entry(stored: LimitPlace) -> LineEntry:
     return LineEntry(
         delivery_id=stored["d"],
         due_at=stored["due"],
@@ -281,19 +289,22 @@ def _kind_of(request: UseRequest, planned: Plan) -> RefusalKind:
 def _write(
     requests: Sequence[UseRequest],
     counters: Mapping[str, Counter],
-    found: Mapping[str, Document],
+    found: Mapping[str, LimitUsesDocument],
     now: datetime,
 ) -> bool:
     """Write the counters that changed. Return False if any was changed since it was read."""
     users = {one: request.user_id for request in requests for one in request.counter_ids}
     operations = []
     for one, counter in counters.items():
-        was = found.get(one, {})
-        uses = [{"d": use, "at": at} for use, at in counter.uses]
+        was = found.get(one)
+        read_uses, read_line = (
+            (None, None) if was is None else (was.get("uses"), was.get("waiting"))
+        )
+        uses: list[CountedUse] = [{"d": use, "at": at} for use, at in counter.uses]
         line = [_stored(entry) for entry in counter.line]
-        if (was.get("uses"), was.get("waiting")) == (uses, line):
+        if (read_uses, read_line) == (uses, line):
             continue
-        read = {"_id": one, "uses": was.get("uses"), "waiting": was.get("waiting")}
+        read = {"_id": one, "uses": read_uses, "waiting": read_line}
         user_id = users[one]
         purge_at = {"$max": ["$purge_at", now + counter.limit.period + KEPT_AFTER]}
         change = {
@@ -316,9 +327,11 @@ def _write(
     return result.matched_count + result.upserted_count == len(operations)
 
 
-def _stored(entry: LineEntry) -> dict[str, Any]:
-    stored = {"d": entry.delivery_id, "until": entry.until, "due": entry.due_at}
-    return stored if entry.is_refused else stored | {"refused": False}
+def _stored(entry: LineEntry) -> LimitPlace:
+    stored: LimitPlace = {"d": entry.delivery_id, "until": entry.until, "due": entry.due_at}
+    if not entry.is_refused:
+        stored["refused"] = False
+    return stored
 
 
 def _make_due(moved_up: Iterable[MovedUp], now: datetime) -> None:
@@ -364,15 +377,15 @@ def give_back(uses: Sequence[tuple[LimitUse, datetime, datetime | None]]) -> Non
         limit_uses().bulk_write(operations, ordered=False)
 
 
-def read_counters(wanted: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Document]:
+def read_counters(wanted: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], LimitUsesDocument]:
     """Return the counters of limits and persons that have one. Raises PyMongoError."""
     ids = {counter_id(name, person): (name, person) for name, person in wanted}
     return {ids[one["_id"]]: one for one in limit_uses().find({"_id": {"$in": list(ids)}})}
 
 
-def stricter_of(counter: Document) -> Stricter:
+def stricter_of(counter: LimitUsesDocument) -> Stricter:
     """Return a recipient's own maximum and gap in a counter."""
-    own = counter.get("own") or {}
+    own: OwnLimit = counter.get("own") or {}
     gap = timedelta(seconds=own.get("min_gap_seconds", 0))
     return Stricter(maximum=own.get("max"), min_gap=gap)
 

@@ -1,6 +1,6 @@
 """Ends the expired leases of lost workers, resolves unknown outcomes, and gives up what is old."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -13,12 +13,18 @@ from pymongo.errors import BulkWriteError
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
 from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus, Priority
+from notifications.documents.notification import (
+    ClaimDocument,
+    DeliveryDocument,
+    NotificationDocument,
+)
+from notifications.documents.records import DeliveryAttemptDocument
 from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications
-from .documents import AttemptReference, Document
+from .documents import AttemptReference
 from .pipelines import (
     Computed,
     claimed_with,
@@ -46,28 +52,29 @@ class UnknownOutcome:
     type: str
     retry_state: RetryState
     is_reached: bool  # Another device of the recipient has it: no retry is needed
-    accepted_records: Sequence[Document] = ()  # Records of an unsettled acceptance
+    accepted_records: Sequence[DeliveryAttemptDocument] = ()  # Records of an unsettled acceptance
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:
     """End sends whose lease has expired, as unknown or by their records. Return how many."""
     found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
-        (document, delivery)
+        (document, delivery, claim)
         for document in found
         for delivery in document["delivery"]
-        if delivery["status"] == S.SENDING and delivery["claim"]["lease_until"] <= now
+        if delivery["status"] == S.SENDING and (claim := delivery.get("claim")) is not None
+        if claim["lease_until"] <= now
     ]
     if not abandoned:
         return 0
-    records = _records([document["_id"] for document, _ in abandoned])
+    records = _records([document["_id"] for document, _, _ in abandoned])
     lost, ends = [], []
-    for document, delivery in abandoned:
+    for document, delivery, claim in abandoned:
         reference = _reference(document, delivery)
         own = records.get(reference, [])
         keys = [record["_id"] for record in own] or [reference]
-        lost += [_lost_attempt(key, document, delivery, now) for key in keys]
-        ends.append(_end_lost_attempt(document, delivery, own, now))
+        lost += [_lost_attempt(key, document, delivery, claim, now) for key in keys]
+        ends.append(_end_lost_attempt(document, delivery, claim, own, now))
     try:
         attempts().bulk_write(lost, ordered=False)
     except BulkWriteError as error:
@@ -100,7 +107,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
         )
         for document in found
         for delivery in document["delivery"]
-        if delivery["status"] == S.UNKNOWN and delivery["next_attempt_at"] <= now
+        if delivery["status"] == S.UNKNOWN and (delivery.get("next_attempt_at") or now) <= now
     ]
 
 
@@ -188,15 +195,17 @@ def _due_before(before: datetime) -> Iterator[list[ObjectId]]:
             yield ids
 
 
-def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
+def _find_in_status(
+    status: DeliveryStatus, due: Mapping[str, object], limit: int
+) -> list[NotificationDocument]:
     wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
     found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
     return list(found.hint("ntf_delivery_status").limit(limit))
 
 
-def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
+def _records(ids: Sequence[ObjectId]) -> dict[str, list[DeliveryAttemptDocument]]:
     """Return the attempts' records by reference. A push attempt has one for each device."""
-    found: dict[str, list[Document]] = {}
+    found: dict[str, list[DeliveryAttemptDocument]] = {}
     for record in attempts().find({"notification_id": {"$in": list(ids)}}):
         channel, number = Channel(record["channel"]), record["attempt_number"]
         key = str(AttemptReference(record["notification_id"], channel, number))
@@ -204,17 +213,21 @@ def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
     return found
 
 
-def _reference(document: Document, delivery: Document) -> str:
+def _reference(document: NotificationDocument, delivery: DeliveryDocument) -> str:
     channel = Channel(delivery["channel"])
     return str(AttemptReference(document["_id"], channel, delivery["attempt_count"]))
 
 
 def _end_lost_attempt(
-    document: Document, delivery: Document, records: Sequence[Document], now: datetime
+    document: NotificationDocument,
+    delivery: DeliveryDocument,
+    claim: ClaimDocument,
+    records: Sequence[DeliveryAttemptDocument],
+    now: datetime,
 ) -> UpdateOne:
     """Return the write that ends a lost attempt: as sent if its records say so, else unknown."""
     # A worker writes the records first, so they always say which devices accepted.
-    channel, token = delivery["channel"], delivery["claim"]["token"]
+    channel, token = delivery["channel"], claim["token"]
     error: dict[str, Any] | None = None
     if accepted := _accepted_records(records):
         changes = _accepted_changes(channel, accepted[-1])
@@ -237,13 +250,15 @@ def _end_lost_attempt(
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _accepted_records(records: Sequence[Document]) -> Sequence[Document]:
+def _accepted_records(
+    records: Sequence[DeliveryAttemptDocument],
+) -> Sequence[DeliveryAttemptDocument]:
     """Return the records of an attempt if the provider accepted all of its requests, else none."""
     is_sent = all(record["status"] == AttemptStatus.SENT for record in records)
     return records if is_sent else ()
 
 
-def _accepted_targets(records: Sequence[Document]) -> Computed:
+def _accepted_targets(records: Sequence[DeliveryAttemptDocument]) -> Computed:
     devices = [
         record["device_id"]
         for record in records
@@ -252,7 +267,7 @@ def _accepted_targets(records: Sequence[Document]) -> Computed:
     return Computed(list_union("accepted_targets", devices))
 
 
-def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
+def _accepted_changes(channel: str, record: DeliveryAttemptDocument) -> dict[str, Any]:
     at = record["finished_at"]
     changes = {
         **sent_changes(channel, at),
@@ -264,7 +279,13 @@ def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
     return changes
 
 
-def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
+def _lost_attempt(
+    key: str,
+    document: NotificationDocument,
+    delivery: DeliveryDocument,
+    claim: ClaimDocument,
+    now: datetime,
+) -> UpdateOne:
     # A record that isn't ``started`` any more stays: the worker had a response but didn't settle.
     channel = Channel(delivery["channel"])
     lost = {
@@ -278,7 +299,7 @@ def _lost_attempt(key: str, document: Document, delivery: Document, now: datetim
         "channel": channel.value,
         "attempt_number": delivery["attempt_count"],
         "provider": delivery.get("provider"),
-        "worker": delivery["claim"]["worker"],
+        "worker": claim["worker"],
         "attempted_at": delivery["last_attempt_at"],
         "purge_at": document.get("purge_at"),
     }

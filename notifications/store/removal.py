@@ -13,10 +13,10 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateMany
 
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 
 from .collections import attempts, events, notifications, visits
 from .digests import erase_digests
-from .documents import Document
 from .inbox import Inbox
 from .pipelines import (
     MILLISECOND,
@@ -51,7 +51,9 @@ SAFE_RESPONSE_FIELDS = ("status", "code")
 """Fields of a provider response that content removal keeps, since they contain no text."""
 
 
-def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> Document | None:
+def delete(
+    *, notification_id: ObjectId, client_id: ObjectId, now: datetime
+) -> NotificationDocument | None:
     """Mark a client's notification as deleted and cancel its pending deliveries, in one write.
 
     Return the notification, or None if the client has no such one. The console still shows it, and
@@ -70,7 +72,7 @@ def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> 
     )
 
 
-def restore(*, notification_id: ObjectId, now: datetime) -> Document | None:
+def restore(*, notification_id: ObjectId, now: datetime) -> NotificationDocument | None:
     """Undo a deletion. Return the notification, or None if it isn't deleted or was erased.
 
     Deliveries that the deletion cancelled stay cancelled.
@@ -138,7 +140,7 @@ def _digests_of(ids: Sequence[ObjectId]) -> list[ObjectId]:
     wanted = {"_id": {"$in": list(ids)}, "delivery.digest_id": {"$exists": True}}
     found = notifications().find(wanted, {"delivery.digest_id": 1}, hint="_id_")
     deliveries = [one for document in found for one in document["delivery"]]
-    return list({one["digest_id"] for one in deliveries if one.get("digest_id") is not None})
+    return list({id_ for one in deliveries if (id_ := one.get("digest_id")) is not None})
 
 
 def _remove_receipt_reasons(ids: Sequence[ObjectId]) -> None:
@@ -200,7 +202,7 @@ class Removed:
     attempts: int
 
 
-def is_content_removed(document: Document) -> bool:
+def is_content_removed(document: NotificationDocument) -> bool:
     """Return whether retention has removed the content of a stored notification."""
     return document.get("content_removed_at") is not None
 
@@ -250,7 +252,7 @@ def _fields(path: str, names: Sequence[str]) -> Expression:
     }
 
 
-def match_ended_before(before: datetime) -> Document:
+def match_ended_before(before: datetime) -> dict[str, Any]:
     """Return a query for notifications without open deliveries, unchanged since ``before``."""
     return {"updated_at": {"$lt": before}, "due_at": None}
 

@@ -9,9 +9,9 @@ from pymongo import ReturnDocument
 
 from domain.plans import ENDED_UNREACHED, FIRST_STEP, Until
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications
-from .documents import Document
 from .inbox import Marked
 from .pipelines import Expression, any_delivery, update
 
@@ -101,5 +101,5 @@ def mark_acted(*, client_id: ObjectId, notification_id: ObjectId, now: datetime)
     )
     if changed is not None:
         return Marked(changed, changed=True)
-    document: Document | None = notifications().find_one(wanted)
+    document: NotificationDocument | None = notifications().find_one(wanted)
     return Marked(document, changed=False) if document is not None else None

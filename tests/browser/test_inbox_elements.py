@@ -164,6 +164,11 @@ def site(chromium: Browser, app: App, live_server: Any, settings: Any) -> Iterat
     assert site.problems == []
 
 
+def quiet_from(user_id: str) -> str | None:
+    stored = registration.get(user_id) or {}
+    return (stored.get("quiet_hours") or {}).get("start")
+
+
 def test_page_of_another_origin_shows_a_live_inbox(site: Site) -> None:
     page = site.page
     site.send("Order 1001 shipped")
@@ -366,7 +371,7 @@ def test_preferences_are_chosen_by_keyboard(site: Site) -> None:
     page.get_by_role("checkbox", name=re.compile("Quiet hours")).check()
     page.get_by_label("From").fill("21:30")
     page.get_by_label("From").press("Tab")
-    until(lambda: (registration.get("ada") or {}).get("quiet_hours", {}).get("start") == "21:30")
+    until(lambda: quiet_from("ada") == "21:30")
     page.reload()
     expect(page.get_by_role("checkbox", name="Order shipped: Email")).not_to_be_checked()
     expect(page.get_by_label("From")).to_have_value("21:30")

@@ -1,5 +1,7 @@
 """The host of an attachment URL, and stored attachments."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,5 +52,6 @@ def test_any_text_has_a_host_or_none(text: str) -> None:
 
 def test_stored_attachments_are_read() -> None:
     stored = {"url": "https://x.example/a", "filename": "a.pdf", "content_type": "application/pdf"}
-    (attachment,) = content_of({"content": {"attachments": [stored]}}).attachments
+    document: Any = {"content": {"attachments": [stored]}}
+    (attachment,) = content_of(document).attachments
     assert (attachment.url, attachment.filename, attachment.content_type) == tuple(stored.values())

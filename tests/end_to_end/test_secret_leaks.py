@@ -17,10 +17,10 @@ from django.urls import reverse
 from delivery import sweeper
 from domain.states import OPEN
 from domain.time import utc_now
+from notifications.documents.notification import NotificationDocument
 from notifications.intake import idempotency
 from notifications.intake.requests import NotificationRequest
 from notifications.store import encrypted_content
-from notifications.store.documents import Document
 from notifyproject.db.collections import collection, database
 from recipients import service_windows
 from tests.support.clients.api import App
@@ -153,7 +153,7 @@ def later(app: App) -> str:
     return str(app.post("/notifications", code(scheduled_at=at)).json()["id"])
 
 
-def stored() -> list[Document]:
+def stored() -> list[NotificationDocument]:
     return list(collection("notifications").find())
 
 

@@ -16,8 +16,9 @@ from domain.time import utc_now
 from monitoring import metrics, rollup, rollup_state
 from monitoring.metrics import MetricValue
 from monitoring.models import Interval
+from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, leases, receipts
-from notifications.store.documents import AttemptReference, Document, NotSent
+from notifications.store.documents import AttemptReference, NotSent
 from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 from tasks import tasks
@@ -460,7 +461,7 @@ class RandomHistory:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.now = factories.NOON - timedelta(hours=10)
-        self.documents: list[Document] = []
+        self.documents: list[NotificationDocument] = []
 
     def step(self) -> None:
         """Advance the time and make a random change."""

@@ -16,8 +16,9 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import callback_events
 from notifications.actions import actions
+from notifications.documents.notification import NotificationDocument
 from notifications.store import callback_marks, leases, receipts
-from notifications.store.documents import AttemptReference, Document, NewDelivery, NotSent
+from notifications.store.documents import AttemptReference, NewDelivery, NotSent
 from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (
@@ -52,7 +53,7 @@ def event_types(notification_id: ObjectId | None = None) -> list[str]:
     return [d["type"] for d in collection("callback_messages").find(wanted).sort("_id", 1)]
 
 
-def report(document: Document, status: DeliveryStatus, **fields: Any) -> None:
+def report(document: NotificationDocument, status: DeliveryStatus, **fields: Any) -> None:
     default = DeliveryReceipt(
         reference=AttemptReference(document["_id"], EMAIL, 1),
         status=status,
@@ -167,7 +168,7 @@ def test_second_failure_after_a_retry_is_published() -> None:
     ]
 
 
-def message_of(document: Document, kind: EventType) -> Document:
+def message_of(document: NotificationDocument, kind: EventType) -> dict[str, Any]:
     wanted = {"notification_id": document["_id"], "type": kind.value}
     found = collection("callback_messages").find_one(wanted)
     assert found is not None
@@ -204,7 +205,7 @@ class Crash(Exception):
 def test_crash_before_clearing_the_mark_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     document = settled(S.SENT, has_callback=True)
 
-    def crash(_: Sequence[Document]) -> int:
+    def crash(_: Sequence[NotificationDocument]) -> int:
         raise Crash
 
     with monkeypatch.context() as patch:

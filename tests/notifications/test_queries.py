@@ -9,11 +9,11 @@ from bson import ObjectId
 from domain.content import Recipient
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries
+from notifications.documents.notification import NotificationDocument
 from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
 from notifications.queueing.fair_queue import Due, FairQueue
 from notifications.store import acceptance, actions, inbox, leases
-from notifications.store.documents import Document
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page, cursor_of_document
@@ -46,11 +46,11 @@ def page(limit: int = 20, **fields: Any) -> Page[Any]:
     return queries.page(Filter(**({"client_id": CLIENT} | fields)), limit=limit, **where)
 
 
-def after(document: Document) -> Cursor:
+def after(document: NotificationDocument) -> Cursor:
     return cursor_of_document(document, Ordering.NEWEST.order)
 
 
-def before(document: Document) -> Cursor:
+def before(document: NotificationDocument) -> Cursor:
     return cursor_of_document(document, Ordering.NEWEST.order, backwards=True)
 
 
@@ -162,7 +162,7 @@ def test_pages_of_each_order_hold_everything_once(ordering: Ordering, limit: int
         stored.append(accepted(created_at=at, **fields))
     unscheduled = accepted(created_at=NOON)
     stored += [] if ordering.is_by_schedule else [unscheduled]
-    expected = sorted(stored, key=lambda one: (one[name], one["_id"]))
+    expected = sorted(stored, key=lambda one: (dict(one)[name], one["_id"]))
     expected = expected[::-1] if ordering.value.startswith("-") else expected
     found, current = [], page(limit, ordering=ordering)
     found += current.documents

@@ -9,11 +9,12 @@ from bson import ObjectId
 
 from domain.states import Category, Channel, DeliveryStatus, Phase, Priority
 from notifications import queries
+from notifications.documents.notification import NotificationDocument
 from notifications.models import Notification
 from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
 from notifications.store import acceptance, inbox, leases
-from notifications.store.documents import ClaimedDelivery, Document, NewNotification, Settlement
+from notifications.store.documents import ClaimedDelivery, NewNotification, Settlement
 from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page, cursor_of_document
@@ -98,7 +99,7 @@ def page(**fields: Any) -> tuple[Page[Any], list[Plan]]:
     return explain(lambda: queries.page(filters, limit=PAGE, **arguments))
 
 
-def stored(number: int) -> Document:
+def stored(number: int) -> NotificationDocument:
     document = collection("notifications").find_one({"external_id": f"external-{number}"})
     assert document is not None
     return document

@@ -11,9 +11,9 @@ from bson import ObjectId
 from access.clients import inbox_tokens
 from access.clients.authentication import inbox_user_of
 from access.clients.inbox_tokens import InboxUser
+from notifications.documents.notification import NotificationDocument
 from notifications.inbox import feed
 from notifications.inbox.feed import FeedCounts
-from notifications.store.documents import Document
 from notifications.store.inbox import Inbox
 
 from ..schemas import inbox_counts, inbox_item
@@ -100,7 +100,7 @@ class Follower:
         self,
         since: datetime,
         sent: Mapping[ObjectId, datetime],
-        found: Sequence[Document],
+        found: Sequence[NotificationDocument],
         counts: FeedCounts,
     ) -> None:
         if found:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from domain.time import utc_now
-from notifyproject.db.collections import collection
+from notifications.documents.notification import NOTIFICATIONS
 
 from ... import rollup
 from ...metrics import INTERVAL_LENGTH, interval_start
@@ -46,7 +46,7 @@ class Command(BaseCommand):
     def _rebuild(self, since: datetime, until: datetime, now: datetime) -> int | None:
         if until > now or since >= until:
             raise CommandError("--since must be before --until, and neither in the future.")
-        first = collection("notifications").find_one(
+        first = NOTIFICATIONS().find_one(
             {}, {"created_at": 1}, sort=[("created_at", 1)], hint="ntf_created"
         )
         if first is None or first["created_at"] > until:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from bson import ObjectId
@@ -11,6 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from access.clients import registry
 from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
+from notifications.documents.notification import NotificationDocument
+from notifications.documents.records import DeliveryAttemptDocument
 
 from ... import queries, validation
 from ...intake import acceptance as intake_acceptance
@@ -110,7 +111,7 @@ class Command(BaseCommand):
 
 
 def _timeline(
-    document: Mapping[str, Any], attempts: list[Mapping[str, Any]]
+    document: NotificationDocument, attempts: list[DeliveryAttemptDocument]
 ) -> list[tuple[str, ...]]:
     events = [(document["created_at"], "accepted", "", "")]
     for attempt in attempts:
@@ -120,10 +121,14 @@ def _timeline(
             reason = attempt.get("error_message") or duration
             events.append((attempt["finished_at"], attempt_name, attempt["status"], reason))
     for delivery in document["delivery"]:
-        for name in ("delivered_at", "read_at", "failed_at"):
-            if delivery.get(name) is not None:
+        for at, name in (
+            (delivery.get("delivered_at"), "delivered"),
+            (delivery.get("read_at"), "read"),
+            (delivery.get("failed_at"), "failed"),
+        ):
+            if at is not None:
                 reason = delivery.get("failure_reason") or ""
-                events.append((delivery[name], delivery["channel"], name[:-3], reason))
+                events.append((at, delivery["channel"], name, reason))
     events.sort(key=lambda event: event[0])
     return [(at.strftime("%H:%M:%S.%f")[:-3], *words) for at, *words in events]
 

@@ -10,8 +10,9 @@ from domain.states import BroadcastStatus, BulkStage
 from domain.time import InvalidTimeError, parse_timestamp, utc_now
 from notifications.broadcasts import control
 from notifications.bulk import repository as bulk
+from notifications.documents.broadcasts import BROADCASTS
+from notifications.documents.bulk import OPERATIONS
 from notifications.store import recovery
-from notifyproject.db.collections import collection
 from notifyproject.platform import clock_check
 
 RUNNING = ("last sweep", last_sweep), ("last worker heartbeat", last_worker_heartbeat)
@@ -53,7 +54,7 @@ class Command(BaseCommand):
                     "workers, beats, and sweepers first."
                 )
         broadcasts = list(
-            collection("broadcasts").find(
+            BROADCASTS().find(
                 {
                     "status": {"$in": [BroadcastStatus.SCHEDULED, BroadcastStatus.RUNNING]},
                     "due_at": {"$lte": stopped_at},
@@ -61,16 +62,14 @@ class Command(BaseCommand):
                 {"_id": 1},
             )
         )
-        operations = list(
-            collection("operations").find({"stage": BulkStage.RUNNING.value}, {"_id": 1})
-        )
+        operations = list(OPERATIONS().find({"stage": BulkStage.RUNNING.value}, {"_id": 1}))
         if options["dry_run"]:
             given_up = recovery.count_due_before(stopped_at)
         else:
-            for stored in broadcasts:
-                control.pause(stored["_id"], now=now)
-            for stored in operations:
-                bulk.pause(stored["_id"], now=now)
+            for broadcast in broadcasts:
+                control.pause(broadcast["_id"], now=now)
+            for operation in operations:
+                bulk.pause(operation["_id"], now=now)
             while recovery.expire_leases(now=now):
                 continue
             given_up = recovery.give_up_due_before(stopped_at, now=now)

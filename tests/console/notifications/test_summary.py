@@ -134,6 +134,7 @@ def test_headline_starts_with_failures() -> None:
         delivery(S.DELIVERED, channel="in_app"),
         delivery(S.FAILED, failure_code="rejected"),
     )
-    assert text_of(summary.summarize({"delivery": [in_app, email]}, pauses={}, now=NOW)) == (
+    document: Any = {"delivery": [in_app, email]}
+    assert text_of(summary.summarize(document, pauses={}, now=NOW)) == (
         "Email failed once: message rejected by the provider. No more retries. In-app delivered."
     )

@@ -1,5 +1,6 @@
 """The facts from which resend risks are assessed, and the number of reads."""
 
+import copy
 from datetime import timedelta
 from typing import Any
 
@@ -108,7 +109,8 @@ def deliver(document: Any) -> None:
 @pytest.mark.parametrize("code", [F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS])
 def test_corrected_address_is_safe_unless_it_is_suppressed_too(code: FailureCode) -> None:
     document = factories.read(failed(code)["_id"])
-    other = {**document, "recipient": {**document["recipient"], "email": "ada@home.example"}}
+    other = copy.deepcopy(document)
+    other["recipient"]["email"] = "ada@home.example"
 
     def risk() -> RiskKind:
         found = assess_risks([other], corrected=[Channel.EMAIL], now=LATER)

@@ -8,9 +8,9 @@ import pytest
 
 from delivery import sweeper
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 from notifications.receipts import processor
 from notifications.store import leases
-from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from tests.support.factories.notifications import NOON, delivery, read, settlement, started
@@ -39,7 +39,7 @@ def apply(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
     return processor.apply_receipts(events, provider="whatsapp", now=NOON + after)
 
 
-def sent_as(provider_id: str) -> Document:
+def sent_as(provider_id: str) -> NotificationDocument:
     begun = started(channel=Channel.WHATSAPP)
     answer = settlement(begun, S.SENT, provider="whatsapp", provider_message_id=provider_id)
     leases.settle([answer], now=NOON)

@@ -6,8 +6,8 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, inbox, leases, removal
-from notifications.store.documents import Document
 from notifications.store.inbox import Inbox
 from notifications.store.removal import DELETION_REASON
 from tests.support.factories import notifications as factories
@@ -20,7 +20,7 @@ S = DeliveryStatus
 LATER = NOON + timedelta(minutes=5)
 
 
-def deleted(document: Document) -> Document:
+def deleted(document: NotificationDocument) -> NotificationDocument:
     after = removal.delete(notification_id=document["_id"], client_id=CLIENT, now=LATER)
     assert after is not None
     assert after == read(document["_id"])
@@ -31,7 +31,7 @@ def deleted(document: Document) -> Document:
 def test_deletion_keeps_everything_but_activity(status: DeliveryStatus) -> None:
     before = factories.settled(status)
     after = deleted(before)
-    changed = {name for name in after if after[name] != before.get(name)}
+    changed = {name for name, value in after.items() if value != before.get(name)}
     assert changed == {"is_active", "deleted_at", "updated_at"}
     assert (after["is_active"], after["deleted_at"]) == (False, LATER)
 

@@ -16,10 +16,11 @@ from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
 from notifications.actions import actions
 from notifications.catalog.types import MASK
+from notifications.documents.notification import NotificationDocument
 from notifications.store import actions as store_actions
 from notifications.store import encrypted_content, leases, removal
 from notifications.store import inbox as store_inbox
-from notifications.store.documents import Document, NewDelivery
+from notifications.store.documents import NewDelivery
 from notifications.store.inbox import Inbox
 from notifications.store.pipelines import INBOX_SECRET_LIFETIME
 from notifyproject.db.collections import collection
@@ -39,7 +40,7 @@ SECRET = SensitiveContent(
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
-def accepted_with_secret(*channels: Channel, **fields: Any) -> Document:
+def accepted_with_secret(*channels: Channel, **fields: Any) -> NotificationDocument:
     content = Content(subject="Code", body=MASK, is_masked=True)
     given = {"content": content, "data": {"code": MASK}, "secret": SECRET, **fields}
     return factories.accepted(channels=channels or (EMAIL,), **given)
@@ -111,7 +112,7 @@ def test_erasure_destroys_the_secret() -> None:
     assert not has_secret(document["_id"])
 
 
-def shown(document: Document, *, at: datetime) -> bool:
+def shown(document: NotificationDocument, *, at: datetime) -> bool:
     item = inbox_item(document, now=at)
     assert (CANARY in str(item)) or item.body == MASK
     return CANARY in str(item)

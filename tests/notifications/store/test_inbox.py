@@ -9,8 +9,9 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, inbox, leases, receipts
-from notifications.store.documents import AttemptReference, Document
+from notifications.store.documents import AttemptReference
 from notifications.store.inbox import Inbox, Marked, MarkedPart
 from notifications.store.receipts import DeliveryReceipt
 from tests.support.factories import notifications as factories
@@ -34,21 +35,21 @@ MARKS = [inbox.mark_read, inbox.mark_unread, inbox.archive, inbox.unarchive]
 Mark = Callable[..., Marked | None]
 
 
-def in_app(**fields: Any) -> Document:
+def in_app(**fields: Any) -> NotificationDocument:
     return accepted(**{"channels": [IN_APP], **fields})
 
 
-def mark(change: Mark, document: Document, *, now: Any = LATER) -> Marked:
+def mark(change: Mark, document: NotificationDocument, *, now: Any = LATER) -> Marked:
     marked = change(inbox=INBOX, notification_id=document["_id"], now=now)
     return checked(marked, document)
 
 
-def by_client(change: Mark, document: Document, *, now: Any = LATER) -> Marked:
+def by_client(change: Mark, document: NotificationDocument, *, now: Any = LATER) -> Marked:
     marked = change(client_id=CLIENT, notification_id=document["_id"], now=now)
     return checked(marked, document)
 
 
-def checked(marked: Marked | None, document: Document) -> Marked:
+def checked(marked: Marked | None, document: NotificationDocument) -> Marked:
     assert marked is not None
     assert marked.document == read(document["_id"])
     return marked

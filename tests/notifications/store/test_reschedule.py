@@ -9,9 +9,10 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
+from notifications.documents.notification import NotificationDocument
 from notifications.queueing import fair_queue
 from notifications.store import actions, leases
-from notifications.store.documents import ClaimedDelivery, Document, NewDelivery
+from notifications.store.documents import ClaimedDelivery, NewDelivery
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,
@@ -32,11 +33,13 @@ TOMORROW = NOON + DAY
 ROUNDS = 40
 
 
-def reschedule(notification_id: ObjectId, *, send_at: datetime = TOMORROW) -> Document | None:
+def reschedule(
+    notification_id: ObjectId, *, send_at: datetime = TOMORROW
+) -> NotificationDocument | None:
     return actions.reschedule(notification_id=notification_id, send_at=send_at, now=NOON)
 
 
-def moved(document: Document, *, send_at: datetime = TOMORROW) -> Document:
+def moved(document: NotificationDocument, *, send_at: datetime = TOMORROW) -> NotificationDocument:
     found = reschedule(document["_id"], send_at=send_at)
     assert found is not None
     assert found == read(document["_id"])

@@ -9,8 +9,9 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, leases
-from notifications.store.documents import Document, NotSent
+from notifications.store.documents import NotSent
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -32,13 +33,15 @@ LATER = NOON + timedelta(minutes=5)
 ROUNDS = 50
 
 
-def cancel(notification_id: ObjectId, *channels: Channel, reason: str = "x") -> Document | None:
+def cancel(
+    notification_id: ObjectId, *channels: Channel, reason: str = "x"
+) -> NotificationDocument | None:
     return actions.cancel(
         notification_id=notification_id, channels=channels or [EMAIL], reason=reason, now=NOON
     )
 
 
-def reopen(notification_id: ObjectId, *channels: Channel) -> Document | None:
+def reopen(notification_id: ObjectId, *channels: Channel) -> NotificationDocument | None:
     return actions.reopen(
         notification_id=notification_id,
         channels=channels or [EMAIL],

@@ -13,7 +13,7 @@ from django.conf import settings
 from access.clients import inbox_tokens
 from domain.states import Channel
 from domain.time import utc_now
-from notifications.store.documents import Document
+from notifications.documents.notification import NotificationDocument
 from tests.support.clients.api import Answer, App
 from tests.support.factories import notifications as factories
 
@@ -90,7 +90,7 @@ def forged(text: str, *, key: str | None = None, algorithm: str = "HS256", **cla
     return jwt.encode(kept, key, algorithm=algorithm)
 
 
-def delivered(app: App, **fields: Any) -> Document:
+def delivered(app: App, **fields: Any) -> NotificationDocument:
     return factories.accepted(**{"client_id": app.id, "channels": [IN_APP], **fields})
 
 

@@ -6,15 +6,17 @@ from typing import Any
 from bson import ObjectId
 
 from domain.states import Channel
+from notifications.documents.notification import NotificationDocument
 from notifications.store import digests
 from notifications.store.digests import Opening, Window
-from notifications.store.documents import Document
 from tests.support.factories.notifications import CLIENT, NOON
 
 WINDOW = timedelta(minutes=30)
 
 
-def opened(*, at: datetime = NOON, window: timedelta = WINDOW, **fields: Any) -> Document:
+def opened(
+    *, at: datetime = NOON, window: timedelta = WINDOW, **fields: Any
+) -> NotificationDocument:
     """Open a digest. Return its document."""
     digest_id = ObjectId()
     opening = Opening(

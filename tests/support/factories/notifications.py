@@ -19,13 +19,18 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content.templates import FILES, Part
+from notifications.documents.notification import (
+    NOTIFICATIONS,
+    DeliveryDocument,
+    NotificationDocument,
+)
+from notifications.documents.records import DELIVERY_ATTEMPTS, DeliveryAttemptDocument
 from notifications.intake.requests import NotificationRequest
 from notifications.store import acceptance, leases, receipts
 from notifications.store.acceptance import Accepted
 from notifications.store.documents import (
     AttemptReference,
     ClaimedDelivery,
-    Document,
     NewDelivery,
     NewNotification,
     Settlement,
@@ -66,7 +71,7 @@ def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> New
     return replace(default, **fields)
 
 
-def accepted(**fields: Any) -> Document:
+def accepted(**fields: Any) -> NotificationDocument:
     notification = new(**fields)
     (result,) = acceptance.accept([notification], now=notification.created_at)
     assert isinstance(result, Accepted)
@@ -143,7 +148,7 @@ def settlement(
 
 def settled(
     status: DeliveryStatus, *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
-) -> Document:
+) -> NotificationDocument:
     """Store a notification with one attempt that ended in this status. Return the document."""
     begun = started(at=at, channel=channel, **fields)
     leases.settle([settlement(begun, status, at=at)], now=at)
@@ -161,18 +166,18 @@ def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
     return receipts.apply_receipt(report, now=at)
 
 
-def read(notification_id: ObjectId) -> Document:
-    document = collection("notifications").find_one({"_id": notification_id})
+def read(notification_id: ObjectId) -> NotificationDocument:
+    document = NOTIFICATIONS().find_one({"_id": notification_id})
     assert document is not None
     return document
 
 
-def delivery(document: Document, channel: Channel = Channel.EMAIL) -> dict[str, Any]:
+def delivery(document: NotificationDocument, channel: Channel = Channel.EMAIL) -> DeliveryDocument:
     return next(d for d in document["delivery"] if d["channel"] == channel)
 
 
-def attempts(notification_id: ObjectId) -> list[dict[str, Any]]:
-    found = collection("delivery_attempts").find({"notification_id": notification_id})
+def attempts(notification_id: ObjectId) -> list[DeliveryAttemptDocument]:
+    found = DELIVERY_ATTEMPTS().find({"notification_id": notification_id})
     return sorted(found, key=lambda a: a["attempt_number"])
 
 
@@ -208,7 +213,7 @@ def device(
     return device_id
 
 
-def suppress(address: str = "ada@example.com", *, at: datetime = NOON, **fields: Any) -> Document:
+def suppress(address: str = "ada@example.com", *, at: datetime = NOON, **fields: Any) -> Any:
     """Suppress an address, by default for a hard bounce."""
     bounced: dict[str, Any] = {
         "channel": Channel.EMAIL,
@@ -344,12 +349,12 @@ def remove_content(*, at: datetime = REMOVAL_DUE, **options: Any) -> ContentRemo
     return content_removal.remove_expired_content(now=at, **options)
 
 
-def settled_with_content(status: DeliveryStatus = S.FAILED, **fields: Any) -> Document:
+def settled_with_content(status: DeliveryStatus = S.FAILED, **fields: Any) -> NotificationDocument:
     """Return a notification with full content that ended at noon."""
     return settled(status, **{**FULL_FIELDS, **fields})
 
 
-def is_content_removed(document: Document) -> bool:
+def is_content_removed(document: NotificationDocument) -> bool:
     return "content_removed_at" in read(document["_id"])
 
 
