@@ -4,9 +4,10 @@ import contextlib
 import select
 import socket
 import threading
-import time
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from tests.support.waiting import LIMIT, ticks
 
 RECEIVE_BUFFER_BYTES = 4_096
 PIPELINED = 20
@@ -75,7 +76,7 @@ class SlowClients:
         """Open all connections in a thread, and wait until they are open."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._all_connected.wait(timeout=60)
+        self._all_connected.wait(timeout=LIMIT)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +97,7 @@ class SlowClients:
             for kind in self.kinds * self.count:
                 add(kind)
             self._all_connected.set()
-            sent_at = time.monotonic()
+            sent_at = ticks()
             while not self._stop.is_set():
                 for number, _ in poll.poll(0.1):
                     client, kind = clients[number]
@@ -104,8 +105,8 @@ class SlowClients:
                         poll.unregister(client)
                         clients.pop(number)[0].close()
                         add(kind)
-                if time.monotonic() - sent_at >= self.pause:
-                    sent_at = time.monotonic()
+                if ticks() - sent_at >= self.pause:
+                    sent_at = ticks()
                     for client, kind in clients.values():
                         _send(client, REPEATED_BYTES.get(kind, b""))
         for client, _ in clients.values():
