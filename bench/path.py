@@ -247,9 +247,9 @@ class Reader:
             pairs = [(node.optional_vars, node.context_expr)]
         for target, value in pairs:
             targets = target.elts if isinstance(target, ast.Tuple) else [target]
-            for one in targets:
+            for assigned in targets:
                 if kinds := self._types(value):
-                    self.variables[ast.unparse(one)] = kinds
+                    self.variables[ast.unparse(assigned)] = kinds
 
 
 def steps_of_an_email() -> list[Step]:

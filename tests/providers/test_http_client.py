@@ -399,14 +399,14 @@ def test_connection_timeout_is_not_ambiguous() -> None:
         port = listener.getsockname()[1]
         waiting = []
         for _ in range(4):
-            one = socket.socket()
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
-            waiting.append(one)
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", port))
+            waiting.append(connection)
         with pytest.raises(TransientError) as error, at_its_deadline():
             post(f"http://127.0.0.1:{port}", timeout=SHORT)
-        for one in waiting:
-            one.close()
+        for connection in waiting:
+            connection.close()
     assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 

@@ -183,8 +183,8 @@ def test_items_are_rendered_per_locale_and_timezone(app: App) -> None:
     assert "14:35 (UTC)" in bodies[0]
     assert "23:35 (Asia/Tokyo)" in bodies[2]
     assert len(set(bodies)) == 3
-    for one, body in zip(people, bodies, strict=True):
-        assert app.post("/notifications", one).json()["content"]["body"] == body
+    for request, body in zip(people, bodies, strict=True):
+        assert app.post("/notifications", request).json()["content"]["body"] == body
 
 
 def test_items_belong_to_the_calling_client(app: App, other_app: App) -> None:

@@ -156,9 +156,9 @@ def schemas_in(value: Any) -> Iterator[Any]:
     yield value
     parts = [*value.get("properties", {}).values(), *value.get("anyOf", ())]
     parts += [value[name] for name in ("items", "additionalProperties") if name in value]
-    for one in parts:
-        if isinstance(one, dict):
-            yield from schemas_in(one)
+    for inner in parts:
+        if isinstance(inner, dict):
+            yield from schemas_in(inner)
 
 
 def test_request_has_no_default_that_makes_a_field_required(

@@ -17,9 +17,13 @@ class _State:
 
 
 def test_a_delivery_status_limits_the_overall_status() -> None:
-    one = [_State(s, n, w) for s, n, w in product(S, (0, 1), (True, False))]
+    singles = [_State(s, n, w) for s, n, w in product(S, (0, 1), (True, False))]
     seen: dict[DeliveryStatus, set[NotificationStatus]] = {status: set() for status in S}
-    for states in [*product(one), *product(one, one), *product(one, one, one)]:
+    for states in [
+        *product(singles),
+        *product(singles, singles),
+        *product(singles, singles, singles),
+    ]:
         overall = overall_status(states)
         for state in states:
             seen[state.status].add(overall)

@@ -207,12 +207,12 @@ def test_all_caches_of_a_request_cost_one_query(stored: Stored, finds: _Finds) -
 
 
 def test_change_of_one_cache_keeps_the_others(stored: Stored) -> None:
-    one, other = Stored(), Stored()
-    first, second = SharedCache("first", one.load), SharedCache("second", other.load)
+    mine, other = Stored(), Stored()
+    first, second = SharedCache("first", mine.load), SharedCache("second", other.load)
     first.get(), second.get()
     first.invalidate()
     first.get(), second.get()
-    assert (one.loaded, other.loaded) == (2, 1)
+    assert (mine.loaded, other.loaded) == (2, 1)
 
 
 def test_late_old_version_does_not_undo_a_newer_one(
