@@ -539,11 +539,9 @@ for change in json.loads(sys.argv[2]):
 """Loads the settings several times, and the libraries that they import once."""
 
 
-def test_unsafe_encryption_key_is_refused() -> None:
-    changes = [{"FIELD_ENCRYPTION_KEYS": key} for key in ("", "a:c2hvcnQ=")]
-    missing, short = production_settings("production.FIELD_ENCRYPTION_KEYS", *changes)
-    assert "Set FIELD_ENCRYPTION_KEYS in the environment" in missing
-    assert "has fewer than 32 bytes" in short
+def test_missing_encryption_key_is_refused() -> None:
+    (refusal,) = production_settings("production", {"FIELD_ENCRYPTION_KEYS": ""})
+    assert "Set FIELD_ENCRYPTION_KEYS in the environment" in refusal
 
 
 UNSAFE = {

@@ -29,7 +29,6 @@ ORM_WRITES = frozenset(
 OURS = frozenset({"notifications", "delivery_attempts"})
 NAMED = {
     ("access/clients/registry.py", "clients"): "api_clients",
-    ("notifications/intake/acceptance.py", "keys"): "idempotency_keys",
 }
 """Variables that hold a collection, and its name."""
 MAKES = {

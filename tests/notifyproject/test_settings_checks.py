@@ -32,8 +32,8 @@ def test_test_settings_pass() -> None:
     refuse_unsafe_settings()
 
 
-@each_case("name", ["EMAIL_FROM", "EMAIL_REPLY_TO"])
-@each_case(
+@pytest.mark.parametrize("name", ["EMAIL_FROM", "EMAIL_REPLY_TO"])
+@pytest.mark.parametrize(
     "text",
     [
         *("ada@example.com", "Ada <ada@example.com>", "<ada@example.com>"),
@@ -50,8 +50,8 @@ def test_sender_is_an_address_with_or_without_a_name(settings: Any, name: str, t
     assert problems() == []
 
 
-@each_case("name, code", [("EMAIL_FROM", "E003"), ("EMAIL_REPLY_TO", "E004")])
-@each_case(
+@pytest.mark.parametrize(("name", "code"), [("EMAIL_FROM", "E003"), ("EMAIL_REPLY_TO", "E004")])
+@pytest.mark.parametrize(
     "text",
     [
         *("Ada", "ada@", "@example.com", "ada@localhost", "ada@exa mple.com"),
@@ -77,7 +77,7 @@ def test_public_attachment_hosts_pass(settings: Any) -> None:
     assert problems() == []
 
 
-@each_case(
+@pytest.mark.parametrize(
     "host",
     [
         *("https://files.example.com", "files.example.com/a", "files.example.com:443"),
@@ -286,7 +286,7 @@ def test_host_name_is_allowed_on_a_server(server: Any, host: str) -> None:
     refuse_unsafe_settings()
 
 
-@each_case(
+@pytest.mark.parametrize(
     "host",
     [
         *("*", "*.example.com", ".", ".com", "", "https://notify.example.com"),
@@ -357,7 +357,7 @@ SAFE_URLS = {
 }
 
 
-@each_case("name", URLS)
+@pytest.mark.parametrize("name", URLS)
 def test_no_server_starts_with_a_url_without_tls_to_a_public_host(server: Any, name: str) -> None:
     is_oidc = name == "OIDC_ISSUER"
     if is_oidc:

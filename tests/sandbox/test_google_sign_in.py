@@ -17,7 +17,6 @@ from sandbox.credentials import FCM_PROJECT_ID, UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
 from tests.support.clients.sandbox import QUICK, Box, RunSandbox
 from tests.support.providers.sandbox_fcm import GRANT, SCOPE, FCMClient, encoded, push
-from tests.support.tables import each_case
 
 EMAIL = credentials.SERVICE_ACCOUNT_EMAIL
 SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
@@ -64,8 +63,8 @@ def test_json_parameters_are_accepted(pushes: FCMClient) -> None:
     assert answer.status == 200
 
 
-@each_case(
-    "changes, status, error, words",
+@pytest.mark.parametrize(
+    ("changes", "status", "error", "words"),
     [
         ({"iss": "other@example.com"}, 400, "invalid_grant", "Invalid grant: account not found"),
         ({"iss": None}, 400, "invalid_grant", "Invalid grant: account not found"),

@@ -81,8 +81,8 @@ def test_body_that_is_no_object_is_refused(box: Box, body: Any) -> None:
     assert errors(box.send(body))[0]["field"] == "(root)"
 
 
-@each_case(
-    "changes, field",
+@pytest.mark.parametrize(
+    ("changes", "field"),
     [
         ({"personalizations": None}, "personalizations"),
         ({"personalizations": []}, "personalizations"),

@@ -22,7 +22,6 @@ from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, receiving
 from tests.support.providers.whatsapp import API_VERSION, WhatsAppNumber, whatsapp_message
-from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, SHORT
 
 K = ReceiptKind
@@ -86,7 +85,7 @@ def test_every_magic_number_is_covered() -> None:
     assert set(OUTCOME_BY_SUFFIX.values()) == ACCEPTED | EXPECTED.keys()
 
 
-@each_case("outcome", sorted(EXPECTED))
+@pytest.mark.parametrize("outcome", sorted(EXPECTED))
 def test_refusal_is_the_expected_error(line: WhatsAppNumber, outcome: str) -> None:
     error = line.send(outcome, timeout=SHORT if outcome.startswith("timeout") else LIMIT)
     assert type(error) is EXPECTED[outcome]
@@ -169,7 +168,7 @@ def test_long_code_is_refused(line: WhatsAppNumber) -> None:
     assert isinstance(line.send(whatsapp_template=fits, is_service_window_open=False), SendResult)
 
 
-@each_case("outcome", sorted(ACCEPTED))
+@pytest.mark.parametrize("outcome", sorted(ACCEPTED))
 def test_acceptance_has_the_message_id(line: WhatsAppNumber, outcome: str) -> None:
     result = line.send(outcome)
     assert isinstance(result, SendResult)
