@@ -32,6 +32,7 @@ from .http.fields import view_of
 from .http.paths import found_or_404, object_id_or_404, object_id_parameter
 from .http.problems import INVALID_STATE
 from .http.rendering import Response
+from .http.requests import ClientRequest
 from .openapi.operations import operation
 
 EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
@@ -263,7 +264,7 @@ _control_operation = partial(
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
 )
-def create_broadcast(request: Any) -> Response:
+def create_broadcast(request: ClientRequest) -> Response:
     """Create a broadcast.
 
     Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
@@ -273,10 +274,10 @@ def create_broadcast(request: Any) -> Response:
     sensitive variables is rejected.
     """
     caller = Caller(
-        client_id=request.user.id,
+        client_id=request.client.id,
         request_id=request.request_id,
         idempotency_key=idempotency.required_key(request),
-        is_test=request.user.is_test,
+        is_test=request.client.is_test,
         may_read_recipients=_shows_registry(request),
     )
     body = _read_broadcast(request, caller)
@@ -293,7 +294,7 @@ def create_broadcast(request: Any) -> Response:
     test_mode=SafeWrite.NOTHING,
     unaudited=Unaudited.NOTHING,
 )
-def preview_broadcast(request: Any) -> Response:
+def preview_broadcast(request: ClientRequest) -> Response:
     """Preview a broadcast.
 
     Validates it and prepares it for up to 1,000 random recipients of its audience, as if it were
@@ -302,9 +303,9 @@ def preview_broadcast(request: Any) -> Response:
     aren't recognized.
     """
     caller = Caller(
-        client_id=request.user.id,
+        client_id=request.client.id,
         request_id=request.request_id,
-        is_test=request.user.is_test,
+        is_test=request.client.is_test,
         may_read_recipients=_shows_registry(request),
     )
     body = _read_broadcast(request, caller)
@@ -314,11 +315,11 @@ def preview_broadcast(request: Any) -> Response:
 
 
 @operation(scope=READ, response=BroadcastList, parameters=paging.PARAMETERS)
-def list_broadcasts(request: Any) -> Response:
+def list_broadcasts(request: ClientRequest) -> Response:
     """List broadcasts, newest first."""
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
     page = repository.page(
-        client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
+        client_id=request.client.id, limit=page_request.limit, cursor=page_request.cursor
     )
     shows_registry = _shows_registry(request)
     results = [broadcast_view(one, shows_registry=shows_registry) for one in page.documents]
@@ -327,7 +328,7 @@ def list_broadcasts(request: Any) -> Response:
 
 
 @operation(scope=READ, response=BroadcastView, parameters=(ID,))
-def get_broadcast(request: Any, broadcast_id: str) -> Response:
+def get_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
     """Get a broadcast. Includes its progress and its notifications by status."""
     document = _broadcast_or_404(request, broadcast_id)
     counts = repository.count_by_status(document["_id"])
@@ -336,7 +337,7 @@ def get_broadcast(request: Any, broadcast_id: str) -> Response:
 
 
 @_control_operation()
-def pause_broadcast(request: Any, broadcast_id: str) -> Response:
+def pause_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
     """Pause a broadcast.
 
     No more notifications are created until it's resumed, apart from the batch in progress: up
@@ -346,13 +347,13 @@ def pause_broadcast(request: Any, broadcast_id: str) -> Response:
 
 
 @_control_operation()
-def resume_broadcast(request: Any, broadcast_id: str) -> Response:
+def resume_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
     """Resume a broadcast. It continues after the last recipient processed."""
     return _apply(request, broadcast_id, control.resume, done="Resumed")
 
 
 @_control_operation(status=202)
-def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
+def cancel_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
     """Cancel a broadcast.
 
     No more notifications are created, and those that haven't been sent are cancelled. A completed
@@ -362,21 +363,21 @@ def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
     return _apply(request, broadcast_id, control.cancel, done="Cancelled", status=202)
 
 
-def _shows_registry(request: Any) -> bool:
-    return bool(request.user.has_scope(Scope.RECIPIENTS_READ))
+def _shows_registry(request: ClientRequest) -> bool:
+    return request.client.has_scope(Scope.RECIPIENTS_READ)
 
 
-def _read_broadcast(request: Any, caller: Caller) -> BroadcastRequest:
+def _read_broadcast(request: ClientRequest, caller: Caller) -> BroadcastRequest:
     check = partial(creation.validate, caller=caller, now=utc_now())
     return read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK, check=check)
 
 
-def _broadcast_or_404(request: Any, broadcast_id: str) -> BroadcastDocument:
-    return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
+def _broadcast_or_404(request: ClientRequest, broadcast_id: str) -> BroadcastDocument:
+    return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.client.id))
 
 
 def _apply(
-    request: Any,
+    request: ClientRequest,
     broadcast_id: str,
     change: Callable[..., BroadcastDocument],
     *,
@@ -385,7 +386,7 @@ def _apply(
 ) -> Response:
     changed = change(_broadcast_or_404(request, broadcast_id)["_id"], now=utc_now())
     audit.record_client_action(
-        request.user, model=Broadcast, object_id=broadcast_id, message=f"{done}."
+        request.client, model=Broadcast, object_id=broadcast_id, message=f"{done}."
     )
     view = broadcast_view(changed, shows_registry=_shows_registry(request))
     return Response(view, status=status)

@@ -28,6 +28,7 @@ from .http.paths import found_or_404, object_id_or_404, object_id_parameter
 from .http.problems import INVALID_STATE
 from .http.query import parse_choice, reject_invalid_text
 from .http.rendering import Response
+from .http.requests import ClientRequest
 from .openapi.operations import operation
 
 EXAMPLE_DIGEST_ID = "6745e3f09b1d4c2a7f3e8b90"
@@ -92,13 +93,11 @@ _end_operation = partial(
         *paging.PARAMETERS,
     ),
 )
-def list_digests(request: Any) -> Response:
+def list_digests(request: ClientRequest) -> Response:
     """List digests, newest first."""
     query, problems = request.query_params, ProblemCollector()
-    page_request = paging.parse_page_request(
-        query, list_name=LIST, problems=problems, extra_parameters=(*TEXT_FILTERS, "status")
-    )
-    match: dict[str, Any] = {"client_id": request.user.id}
+    page_request = paging.parse_page_request(query, list_name=LIST, problems=problems)
+    match: dict[str, Any] = {"client_id": request.client.id}
     match |= {name: query[name] for name in TEXT_FILTERS if name in query}
     reject_invalid_text(query, problems)
     if status := parse_choice("status", STATUSES, query, problems, code="unknown_status"):
@@ -111,7 +110,7 @@ def list_digests(request: Any) -> Response:
 
 
 @operation(scope=READ, response=DigestView, parameters=(ID,))
-def get_digest(request: Any, digest_id: str) -> Response:
+def get_digest(request: ClientRequest, digest_id: str) -> Response:
     """Get a digest. Includes how many messages wait for it while it is open."""
     document = _digest_or_404(request, digest_id)
     if document["status"] != DigestStatus.OPEN:
@@ -121,7 +120,7 @@ def get_digest(request: Any, digest_id: str) -> Response:
 
 
 @_end_operation()
-def close_digest(request: Any, digest_id: str) -> Response:
+def close_digest(request: ClientRequest, digest_id: str) -> Response:
     """Send a digest now, before its window ends.
 
     Messages that follow open a new one.
@@ -130,7 +129,7 @@ def close_digest(request: Any, digest_id: str) -> Response:
 
 
 @_end_operation()
-def cancel_digest(request: Any, digest_id: str) -> Response:
+def cancel_digest(request: ClientRequest, digest_id: str) -> Response:
     """Cancel the messages that wait for a digest.
 
     Messages that follow open a new one.
@@ -138,16 +137,18 @@ def cancel_digest(request: Any, digest_id: str) -> Response:
     return _end(request, digest_id, digests.cancel, done="Cancelled")
 
 
-def _digest_or_404(request: Any, digest_id: str) -> DigestDocument:
-    found = queries.digest(object_id_or_404(digest_id), client_id=request.user.id)
+def _digest_or_404(request: ClientRequest, digest_id: str) -> DigestDocument:
+    found = queries.digest(object_id_or_404(digest_id), client_id=request.client.id)
     return found_or_404(found)
 
 
 def _end(
-    request: Any, digest_id: str, change: Callable[..., DigestDocument], *, done: str
+    request: ClientRequest, digest_id: str, change: Callable[..., DigestDocument], *, done: str
 ) -> Response:
     ended = change(_digest_or_404(request, digest_id)["_id"], now=utc_now())
-    audit.record_client_action(request.user, model=Digest, object_id=digest_id, message=f"{done}.")
+    audit.record_client_action(
+        request.client, model=Digest, object_id=digest_id, message=f"{done}."
+    )
     return Response(_view(ended), status=202)
 
 

@@ -25,6 +25,7 @@ from .http.fields import TypeSlug, view_of
 from .http.paths import USER_ID, found_or_404, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND
 from .http.rendering import Response
+from .http.requests import ClientRequest
 from .openapi.operations import operation
 
 WRITE = Scope.LIMITS_WRITE
@@ -79,13 +80,13 @@ class RecipientLimitList(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @operation(scope=WRITE, response=LimitList)
-def list_limits(_request: Any) -> Response:
+def list_limits(_request: ClientRequest) -> Response:
     """List the limits by name."""
     return Response(LimitList(results=[_limit_view(one) for one in limits.read_limits()]))
 
 
 @operation(scope=WRITE, response=LimitView, parameters=(NAME,))
-def get_limit(_request: Any, name: str) -> Response:
+def get_limit(_request: ClientRequest, name: str) -> Response:
     """Get a limit."""
     return Response(_limit_view(found_or_404(limits.read_limit(name))))
 
@@ -93,7 +94,7 @@ def get_limit(_request: Any, name: str) -> Response:
 @operation(
     scope=WRITE, request=LimitRequest, response=LimitView, also_status=201, parameters=(NAME,)
 )
-def put_limit(request: Any, name: str) -> Response:
+def put_limit(request: ClientRequest, name: str) -> Response:
     """Create or replace a limit; 201 for a new one. It applies to the next message."""
     check = partial(limits.validate_limit, name)
     body = read_request(request, LimitRequest, check=check)
@@ -107,7 +108,7 @@ def put_limit(request: Any, name: str) -> Response:
 
 
 @operation(scope=WRITE, response=None, status=204, parameters=(NAME,))
-def remove_limit(request: Any, name: str) -> Response:
+def remove_limit(request: ClientRequest, name: str) -> Response:
     """Remove a limit. Messages that it holds keep their time."""
     if not limits.remove_limit(name):
         raise NOT_FOUND.error()
@@ -116,7 +117,7 @@ def remove_limit(request: Any, name: str) -> Response:
 
 
 @operation(scope=Scope.RECIPIENTS_READ, response=RecipientLimitList, parameters=(USER_ID,))
-def list_recipient_limits(_request: Any, user_id: str) -> Response:
+def list_recipient_limits(_request: ClientRequest, user_id: str) -> Response:
     """List the limits with the use of a recipient, registered or not."""
     now, person = utc_now(), limits.person_of_user(user_id_or_404(user_id))
     found = limits.read_usage(limits.active_limits(), person=person, now=now)
@@ -129,7 +130,7 @@ def list_recipient_limits(_request: Any, user_id: str) -> Response:
     response=RecipientLimitView,
     parameters=(USER_ID, NAME),
 )
-def put_recipient_limit(request: Any, user_id: str, name: str) -> Response:
+def put_recipient_limit(request: ClientRequest, user_id: str, name: str) -> Response:
     """Set a recipient's own values for a limit. They apply if they are stricter."""
     body, user_id = read_request(request, StricterLimitRequest), user_id_or_404(user_id)
     own = {"min_gap_seconds": body.min_gap_seconds}
@@ -139,18 +140,20 @@ def put_recipient_limit(request: Any, user_id: str, name: str) -> Response:
 
 
 @operation(scope=Scope.RECIPIENTS_WRITE, response=RecipientLimitView, parameters=(USER_ID, NAME))
-def remove_recipient_limit(request: Any, user_id: str, name: str) -> Response:
+def remove_recipient_limit(request: ClientRequest, user_id: str, name: str) -> Response:
     """Remove a recipient's own values for a limit."""
     return _set_stricter(request, user_id_or_404(user_id), name, None)
 
 
-def _set_stricter(request: Any, user_id: str, name: str, own: Mapping[str, int] | None) -> Response:
+def _set_stricter(
+    request: ClientRequest, user_id: str, name: str, own: Mapping[str, int] | None
+) -> Response:
     limit = limits.limit_of(found_or_404(limits.read_limit(name)))
     now, person = utc_now(), limits.person_of_user(user_id)
     if limit_uses.set_stricter(name, person=person, user_id=user_id, own=own, now=now):
         text = "Own values removed" if own is None else "Own values set"
         audit.record_client_action(
-            request.user,
+            request.client,
             model=Recipient,
             object_id=user_id,
             message=f"{text} for the limit {name}.",
@@ -178,7 +181,7 @@ def _limit_view(document: Mapping[str, Any]) -> LimitView:
     return view_of(LimitView, {**document, "name": document["_id"]})
 
 
-def _record(request: Any, name: str, message: str, *, flag: int) -> None:
+def _record(request: ClientRequest, name: str, message: str, *, flag: int) -> None:
     audit.record_client_action(
-        request.user, model=Limit, object_id=name, message=message, flag=flag
+        request.client, model=Limit, object_id=name, message=message, flag=flag
     )

@@ -33,8 +33,9 @@ from .http.body import read_request
 from .http.fields import view_of
 from .http.paths import path_parameter
 from .http.problems import NOT_FOUND, RECIPIENT_OPTED_OUT
-from .http.query import one_of, parse_choice, reject_unknown
+from .http.query import one_of, parse_choice
 from .http.rendering import Response
+from .http.requests import ClientRequest
 from .openapi.operations import operation
 
 
@@ -139,13 +140,11 @@ ADDRESS = path_parameter(
 
 
 @operation(scope=SUPPRESSIONS, response=SuppressionList, parameters=PARAMETERS)
-def list_suppressions(request: Any) -> Response:
+def list_suppressions(request: ClientRequest) -> Response:
     """List suppressions, newest first."""
     problems = ProblemCollector()
     query = request.query_params
-    page_request = paging.parse_page_request(
-        query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
-    )
+    page_request = paging.parse_page_request(query, list_name=LIST, problems=problems)
     channel = parse_choice("channel", ADDRESS_CHANNELS, query, problems)
     reason = parse_choice("reason", REASONS, query, problems)
     problems.raise_if_any()
@@ -161,7 +160,7 @@ def list_suppressions(request: Any) -> Response:
 
 
 @operation(scope=SUPPRESSIONS, response=SuppressionList, parameters=(CHANNEL, ADDRESS))
-def get_suppressions(_request: Any, channel: str, address: str) -> Response:
+def get_suppressions(_request: ClientRequest, channel: str, address: str) -> Response:
     """List the suppressions of an address; an empty list if it isn't suppressed."""
     if channel not in ADDRESS_CHANNELS:
         raise NOT_FOUND.error()
@@ -175,7 +174,7 @@ def get_suppressions(_request: Any, channel: str, address: str) -> Response:
     response=SuppressionView,
     parameters=(CHANNEL, ADDRESS),
 )
-def put_suppression(request: Any, channel: str, address: str) -> Response:
+def put_suppression(request: ClientRequest, channel: str, address: str) -> Response:
     """Suppress an address; returns the resulting suppression."""
     now = utc_now()
     body = read_request(request, SuppressionRequest)
@@ -206,10 +205,9 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
     problems=(RECIPIENT_OPTED_OUT,),
     parameters=(CHANNEL, ADDRESS, REASON_FILTER),
 )
-def lift_suppression(request: Any, channel: str, address: str) -> Response:
+def lift_suppression(request: ClientRequest, channel: str, address: str) -> Response:
     """Lift the suppressions of an address. Those set by the recipient require `reason`."""
     problems = ProblemCollector()
-    reject_unknown(request.query_params, allowed={"reason"})
     reason = parse_choice("reason", REASONS, request.query_params, problems)
     problems.raise_if_any()
     named_reason = SuppressionReason(reason) if reason else None
@@ -227,8 +225,8 @@ def lift_suppression(request: Any, channel: str, address: str) -> Response:
     return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))
 
 
-def _record(request: Any, suppression_id: str, message: str, *, flag: int) -> None:
+def _record(request: ClientRequest, suppression_id: str, message: str, *, flag: int) -> None:
     # The id is a digest: the audit log holds no address.
     audit.record_client_action(
-        request.user, model=Suppression, object_id=suppression_id, message=message, flag=flag
+        request.client, model=Suppression, object_id=suppression_id, message=message, flag=flag
     )

@@ -1,7 +1,6 @@
 """Topic membership."""
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from django.contrib.admin.models import ADDITION, DELETION
@@ -19,6 +18,7 @@ from .http.fields import TopicName, UserId, view_of
 from .http.paths import USER_ID, new_user_id, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
 from .http.rendering import Response
+from .http.requests import ClientRequest
 from .openapi.operations import operation
 
 
@@ -55,7 +55,7 @@ class TopicList(paging.PageView[TopicView], kw_only=True, frozen=True):
 
 
 @operation(scope=READ, response=TopicList, parameters=paging.PARAMETERS)
-def list_topics(request: Any) -> Response:
+def list_topics(request: ClientRequest) -> Response:
     """List the topics that have members, by name."""
     page_request = paging.parse_page_request(request.query_params, list_name=TOPICS)
     after = None if page_request.cursor is None else str(page_request.cursor.values[0])
@@ -69,7 +69,7 @@ def list_topics(request: Any) -> Response:
 
 
 @operation(scope=READ, response=MemberList, parameters=(NAME, *paging.PARAMETERS))
-def list_topic_members(request: Any, topic: str) -> Response:
+def list_topic_members(request: ClientRequest, topic: str) -> Response:
     """List the members of a topic by user id; a topic exists while it has members."""
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
     if not TOPIC.fullmatch(topic):
@@ -83,7 +83,7 @@ def list_topic_members(request: Any, topic: str) -> Response:
 @operation(
     scope=WRITE, response=MemberView, problems=(VALIDATION_FAILED,), parameters=(NAME, USER_ID)
 )
-def join_topic(request: Any, topic: str, user_id: str) -> Response:
+def join_topic(request: ClientRequest, topic: str, user_id: str) -> Response:
     """Add a recipient to a topic; idempotent."""
     if not TOPIC.fullmatch(topic):
         raise validation_failed([INVALID_TOPIC])
@@ -95,7 +95,7 @@ def join_topic(request: Any, topic: str, user_id: str) -> Response:
 
 
 @operation(scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID))
-def leave_topic(request: Any, topic: str, user_id: str) -> Response:
+def leave_topic(request: ClientRequest, topic: str, user_id: str) -> Response:
     """Remove a recipient from a topic."""
     if not topics.leave(topic=topic, user_id=user_id_or_404(user_id)):
         raise NOT_FOUND.error()
@@ -103,9 +103,9 @@ def leave_topic(request: Any, topic: str, user_id: str) -> Response:
     return Response(status=204)
 
 
-def _record(request: Any, topic: str, user_id: str, done: str, *, flag: int) -> None:
+def _record(request: ClientRequest, topic: str, user_id: str, done: str, *, flag: int) -> None:
     audit.record_client_action(
-        request.user,
+        request.client,
         model=TopicMember,
         object_id=topics.member_id(topic, user_id),
         message=f"{done} the topic {topic}.",

@@ -83,7 +83,7 @@ class Resubscribe(Unsubscribe):
 
 
 def _link(token: str) -> str:
-    return reverse("unsubscribe", kwargs={"token": token})
+    return str(reverse("unsubscribe", kwargs={"token": token}))
 
 
 def _page(

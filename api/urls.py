@@ -1,12 +1,11 @@
 """URLs of the API, provider webhooks, unsubscribe links, probes, and metrics."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from django.urls import URLPattern, include, path, re_path
 from drf_spectacular.utils import OpenApiParameter
 from drf_spectacular.views import SpectacularSwaggerSplitView
-from rest_framework.views import APIView
 
 from . import (
     broadcasts,
@@ -21,11 +20,10 @@ from . import (
 )
 from .callbacks import views as callbacks
 from .devices import views as devices
-from .http.views import ClientView
+from .http.views import ApiView, InboxView
 from .inbox import preferences as inbox_preferences
 from .inbox import tokens
 from .inbox import views as inbox
-from .inbox.views import InboxView
 from .notifications import bulk, cleanup, statistics
 from .notifications import views as notifications
 from .openapi.document import OpenAPIDocument
@@ -44,8 +42,13 @@ BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
-def _takes_query(parameters: Iterable[OpenApiParameter]) -> bool:
-    return any(one.location == OpenApiParameter.QUERY for one in parameters)
+def _query_parameters(operation: Operation) -> dict[str, bool]:
+    """Return whether each query parameter may be repeated, by its name."""
+    return {
+        parameter.name: bool(parameter.explode)
+        for parameter in operation.parameters
+        if parameter.location == OpenApiParameter.QUERY
+    }
 
 
 def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern:
@@ -53,22 +56,19 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
     described: dict[str, Operation] = {
         method.upper(): operations[operation_id(handler)] for method, handler in handlers.items()
     }
+    if "GET" in described:
+        described["HEAD"] = described["GET"]
     scopes = {method: one.scope for method, one in described.items()}
-    if "GET" in scopes:
-        scopes["HEAD"] = scopes["GET"]
     attributes = {
         "scopes": scopes,
         "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
         "unaudited": {method: one.unaudited for method, one in described.items() if one.unaudited},
         "relies_on_copies": {method for method, one in described.items() if one.relies_on_copies},
-        "without_query": {
-            method for method, one in described.items() if not _takes_query(one.parameters)
-        },
-        "parameters": [parameter for one in described.values() for parameter in one.parameters],
+        "query_parameters": {method: _query_parameters(one) for method, one in described.items()},
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }
-    base = InboxView if None in scopes.values() else ClientView
-    view: type[APIView] = type(name, (base,), attributes)
+    base = InboxView if None in scopes.values() else ApiView
+    view: type[ApiView] = type(name, (base,), attributes)
     # One spelling for each resource: ``\Z``, since ``$`` also matches before a final line break.
     return re_path(rf"^{pattern}\Z", view.as_view(), name=name)
 

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
 
 from . import inbox_tokens
 from .inbox_tokens import InboxUser
@@ -16,7 +17,7 @@ from .registry import Client, authenticate
 class KeyAuthentication(BaseAuthentication):
     """API key authentication: ``Authorization: Bearer ntf_…`` or ``ntf_test_…``."""
 
-    def authenticate(self, request: Any) -> tuple[Client, None] | None:
+    def authenticate(self, request: Request) -> tuple[Client, None] | None:
         """Return the client, or None without a header. Raises AuthenticationFailed."""
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if not scheme:
@@ -27,7 +28,7 @@ class KeyAuthentication(BaseAuthentication):
             raise AuthenticationFailed
         return client, None
 
-    def authenticate_header(self, request: Any) -> str:
+    def authenticate_header(self, request: Request) -> str:
         """Return the WWW-Authenticate header of a 401 response."""
         return 'Bearer realm="notifications"'
 
@@ -35,7 +36,7 @@ class KeyAuthentication(BaseAuthentication):
 class InboxAuthentication(BaseAuthentication):
     """Authentication by an inbox token. Only in a header, because URLs are logged."""
 
-    def authenticate(self, request: Any) -> tuple[InboxUser, None] | None:
+    def authenticate(self, request: Request) -> tuple[InboxUser, None] | None:
         """Return the inbox user, or None without a header. Raises AuthenticationFailed."""
         header = request.headers.get("Authorization", "")
         if not header:
@@ -45,7 +46,7 @@ class InboxAuthentication(BaseAuthentication):
             raise AuthenticationFailed
         return user, None
 
-    def authenticate_header(self, request: Any) -> str:
+    def authenticate_header(self, request: Request) -> str:
         """Return the WWW-Authenticate header of a 401 response."""
         return INBOX_CHALLENGE
 
@@ -79,7 +80,7 @@ class TestKeyError(PermissionDenied):
 class HasScope(BasePermission):
     """Requires the scope that ``view.scopes`` names for the method. Without one, all are denied."""
 
-    def has_permission(self, request: Any, view: Any) -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
         """Return whether the client has the scope. Raises NotAuthenticated or TestKeyError."""
         if not isinstance(request.user, Client):
             raise NotAuthenticated
@@ -95,7 +96,7 @@ class HasScope(BasePermission):
 class OwnsInbox(BasePermission):
     """Requires an inbox token, which allows everything in its own inbox."""
 
-    def has_permission(self, request: Any, view: Any) -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
         """Return True. Raises NotAuthenticated or TestKeyError."""
         if not isinstance(request.user, InboxUser):
             raise NotAuthenticated

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
@@ -34,6 +33,7 @@ from ..http.paths import found_or_404, path_parameter
 from ..http.problems import NOT_FOUND, validation_failed
 from ..http.query import INVALID_VALUE
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..openapi.operations import operation
 from .schemas import (
     DeviceChanges,
@@ -65,7 +65,7 @@ DEVICE_ID = path_parameter(
 
 
 @operation(scope=DEVICES, request=DeviceRequest, response=DeviceView, also_status=201)
-def register_device(request: Any) -> Response:
+def register_device(request: ClientRequest) -> Response:
     """Register a device by its token; 201 for a new one. A known token moves to the given user."""
     new, warnings = parse_registration(
         read_request(request, DeviceRequest, check=parse_registration)
@@ -79,7 +79,7 @@ def register_device(request: Any) -> Response:
 
 
 @operation(scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
-def list_devices(request: Any) -> Response:
+def list_devices(request: ClientRequest) -> Response:
     """List the devices of a user, newest first."""
     query, problems = request.query_params, ProblemCollector()
     user_id = query.get("user_id", "")
@@ -87,9 +87,7 @@ def list_devices(request: Any) -> Response:
         problems.add("/user_id", "required", "`user_id` is required.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
         problems.add("/user_id", "invalid", INVALID_VALUE)
-    page_request = paging.parse_page_request(
-        query, list_name=LIST, problems=problems, extra_parameters=("user_id",)
-    )
+    page_request = paging.parse_page_request(query, list_name=LIST, problems=problems)
     problems.raise_if_any()
     page = queries.page(user_id=user_id, limit=page_request.limit, cursor=page_request.cursor)
     states = presence.read([document["_id"] for document in page.documents])
@@ -99,13 +97,13 @@ def list_devices(request: Any) -> Response:
 
 
 @operation(scope=DEVICES, response=DeviceView, parameters=(DEVICE_ID,))
-def get_device(_request: Any, device_id: str) -> Response:
+def get_device(_request: ClientRequest, device_id: str) -> Response:
     """Get a device."""
     return _device_response(queries.get(_device_id_or_404(device_id)))
 
 
 @operation(scope=DEVICES, request=DeviceChanges, response=DeviceView, parameters=(DEVICE_ID,))
-def change_device(request: Any, device_id: str) -> Response:
+def change_device(request: ClientRequest, device_id: str) -> Response:
     """Change a device; with a new token, returns the new device.
 
     The new device has the data and the state of this one: one that its user signed out stays
@@ -121,7 +119,7 @@ def change_device(request: Any, device_id: str) -> Response:
 
 
 @operation(scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,))
-def remove_device(request: Any, device_id: str) -> Response:
+def remove_device(request: ClientRequest, device_id: str) -> Response:
     """Delete a device. Also deletes its token."""
     device_id = _device_id_or_404(device_id)
     # Also what replaced it: the app that removes it may not know the newer ID.
@@ -140,7 +138,7 @@ def remove_device(request: Any, device_id: str) -> Response:
     parameters=(DEVICE_ID,),
     unaudited=Unaudited.MARKS,
 )
-def device_heartbeat(request: Any, device_id: str) -> Response:
+def device_heartbeat(request: ClientRequest, device_id: str) -> Response:
     """Report a device's presence.
 
     If the response has `is_active` false, register the device again.
@@ -156,7 +154,7 @@ def device_heartbeat(request: Any, device_id: str) -> Response:
 @operation(
     scope=DEVICES, request=DevicePreferencesRequest, response=DeviceView, parameters=(DEVICE_ID,)
 )
-def set_device_preferences(request: Any, device_id: str) -> Response:
+def set_device_preferences(request: ClientRequest, device_id: str) -> Response:
     """Change a device's preferences. What the body doesn't name stays."""
     device_id = _device_id_or_404(device_id)
     changes = parse_preferences(
@@ -183,9 +181,9 @@ def _device_response(
     return Response(device_view(document, state, warnings=warnings), status=status)
 
 
-def _record(request: Any, device_id: str, message: str, *, flag: int = CHANGE) -> None:
+def _record(request: ClientRequest, device_id: str, message: str, *, flag: int = CHANGE) -> None:
     audit.record_client_action(
-        request.user, model=Device, object_id=device_id, message=message, flag=flag
+        request.client, model=Device, object_id=device_id, message=message, flag=flag
     )
 
 
@@ -232,7 +230,7 @@ def _replace_token(device_id: str, token: str, *, now: datetime) -> Document | N
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
 )
-def report_device_receipt(request: Any, device_id: str) -> Response:
+def report_device_receipt(request: ClientRequest, device_id: str) -> Response:
     """Report that a push was delivered or opened; idempotent."""
     device_id = _device_id_or_404(device_id)
     notification_id, event = parse_receipt(
@@ -242,7 +240,7 @@ def report_device_receipt(request: Any, device_id: str) -> Response:
     applied = device_receipts.apply_device_receipt(
         device_id=device_id,
         notification_id=notification_id,
-        client_id=request.user.id,
+        client_id=request.client.id,
         event=event,
         now=now,
     )

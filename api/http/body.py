@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 from django.http import HttpRequest
 from rest_framework.exceptions import UnsupportedMediaType
-from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
 
 from notifications import validation
 from notifications.validation import MAX_PROBLEMS, FieldProblem, ProblemCollector
@@ -49,18 +49,8 @@ Check = Callable[[T], object]
 """Raises InvalidRequestError or ApiError with the problems of a body's values."""
 
 
-class StrictJSONParser(BaseParser):
-    """Names JSON for content negotiation. Views read bodies by :func:`read_request`."""
-
-    media_type = "application/json"
-
-    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> NoReturn:
-        """Fail: no view reads ``request.data``."""
-        raise AssertionError("views read bodies by read_request()")
-
-
 def read_request(
-    request: Any, structure: type[T], *, limit: int = MAX_BYTES, check: Check[T] | None = None
+    request: Request, structure: type[T], *, limit: int = MAX_BYTES, check: Check[T] | None = None
 ) -> T:
     """Return the JSON body of a view's request as a structure.
 
@@ -70,7 +60,7 @@ def read_request(
     return convert(read_json(request, limit=limit), structure, check=check)
 
 
-def read_json(request: Any, *, limit: int = MAX_BYTES) -> dict[str, Any]:
+def read_json(request: Request, *, limit: int = MAX_BYTES) -> dict[str, Any]:
     """Return the JSON object of a view's request; raises what :func:`read_request` raises."""
     value = decode(read_body(request._request, limit=limit))
     check_values(value)
@@ -107,7 +97,7 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
         raise TOO_LARGE.error(kilobytes=limit // 1024)
     stream = request.META["wsgi.input"] if _is_chunked(request) else request
     try:
-        body = stream.read(limit + 1)
+        body: bytes = stream.read(limit + 1)
     except OSError:
         raise INCOMPLETE_BODY.error() from None
     if len(body) > limit:
@@ -176,7 +166,8 @@ def convert(
 
 
 def _is_chunked(request: HttpRequest) -> bool:
-    return request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
+    encoding: str = request.META.get("HTTP_TRANSFER_ENCODING", "")
+    return encoding.lower() == "chunked"
 
 
 def _check_media_type(request: HttpRequest) -> None:

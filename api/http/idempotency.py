@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
 
 from .problems import INVALID_IDEMPOTENCY_KEY, MISSING_IDEMPOTENCY_KEY
 from .rendering import Response
@@ -25,7 +26,7 @@ def parameter(*, required: bool) -> OpenApiParameter:
     )
 
 
-def created(request: Any, view: Any, *, new_id: object, is_replayed: bool) -> Response:
+def created(request: Request, view: Any, *, new_id: object, is_replayed: bool) -> Response:
     """Return 202 for a new object of the requested collection, with its URL."""
     headers = {"Location": f"{request.path.rstrip('/')}/{new_id}"}
     if is_replayed:
@@ -33,15 +34,15 @@ def created(request: Any, view: Any, *, new_id: object, is_replayed: bool) -> Re
     return Response(view, status=202, headers=headers)
 
 
-def optional_key(request: Any) -> str | None:
+def optional_key(request: Request) -> str | None:
     """Return the request's idempotency key, if any; raises ApiError 400 if it's invalid."""
-    key: str | None = request.headers.get(HEADER)
+    key = request.headers.get(HEADER)
     if key is not None and not KEY_PATTERN.fullmatch(key):
         raise INVALID_IDEMPOTENCY_KEY.error()
     return key
 
 
-def required_key(request: Any) -> str:
+def required_key(request: Request) -> str:
     """Return the request's idempotency key; raises ApiError 400 if it's missing or invalid."""
     key = optional_key(request)
     if key is None:

@@ -1,6 +1,6 @@
 """The parameters ``limit`` and ``cursor`` of lists, and the links to neighbouring pages."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -22,7 +22,6 @@ from notifyproject.db.paging import (
 )
 
 from .problems import INVALID_CURSOR
-from .query import reject_unknown
 
 DEFAULT_PAGE = 20
 LIMIT = OpenApiParameter(
@@ -30,7 +29,6 @@ LIMIT = OpenApiParameter(
 )
 CURSOR = OpenApiParameter("cursor", str, description="`next` or `previous` of another page.")
 PARAMETERS = (LIMIT, CURSOR)
-PARAMETER_NAMES = ("limit", "cursor")
 NextCursor = Annotated[
     str | None, Meta(examples=["WyJhZnRlciIsMTc5NjExNTYwMF0:1vCkEz:c2lnbmF0dXJl"])
 ]
@@ -59,13 +57,11 @@ def parse_page_request(
     *,
     list_name: str,
     problems: ProblemCollector | None = None,
-    extra_parameters: Collection[str] = (),
 ) -> PageRequest:
-    """Return the requested page. Raises ApiError 400 for an invalid cursor or parameter name.
+    """Return the requested page. Raises ApiError 400 for an invalid cursor.
 
     An invalid limit is added to ``problems`` or, without them, raises InvalidRequestError.
     """
-    reject_unknown(query, allowed={*PARAMETER_NAMES, *extra_parameters})
     collector = problems or ProblemCollector()
     page_request = PageRequest(
         parse_limit(query, collector), parse_cursor(query, list_name=list_name)

@@ -16,6 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import select_template
 from pymongo.errors import PyMongoError
 from rest_framework import exceptions
+from rest_framework.request import Request
 
 from access.clients.authentication import TestKeyError
 from callbacks.outbox import StillPendingError
@@ -389,10 +390,10 @@ def validation_failed(errors: Sequence[FieldProblem]) -> ApiError:
     return VALIDATION_FAILED.error(errors=errors)
 
 
-def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """Return the problem for an exception in a view; REST framework's ``EXCEPTION_HANDLER``."""
     problem = to_api_error(error, view=context.get("view"))
-    request = context["request"]
+    request: Request = context["request"]
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         # Logged by the route's name: some paths hold an address.
         route = getattr(request.resolver_match, "view_name", None)
@@ -406,12 +407,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
             reason=type(error).__name__,
             exc_info=None if is_outage else error,
         )
-    return Response(
-        problem.body(request._request),
-        status=problem.status,
-        headers=problem.headers,
-        content_type=MEDIA_TYPE,
-    )
+    return problem_response(problem, request._request)
 
 
 def to_api_error(error: Exception, *, view: Any = None) -> ApiError:
@@ -461,9 +457,9 @@ def _from_rest_framework(error: Exception, view: Any) -> ApiError:
 
 
 def problem_response(problem: ApiError, request: HttpRequest) -> HttpResponse:
-    """Return a problem document as a Django response."""
-    return HttpResponse(
-        msgspec.json.encode(problem.body(request)),
+    """Return a problem document."""
+    return Response(
+        problem.body(request),
         status=problem.status,
         headers=problem.headers,
         content_type=MEDIA_TYPE,

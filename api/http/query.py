@@ -1,6 +1,6 @@
 """Parses query parameters. Functions add invalid values to ``problems``."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -24,25 +24,26 @@ FIELDS = OpenApiParameter(
 )
 
 
-def reject_unknown(
-    query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
-) -> None:
-    """Raise ApiError 400 for parameters not ``allowed``, or repeated and not ``repeatable``."""
-    refused = list(islice(_refusals(query, allowed, repeatable), MAX_PROBLEMS))
+def reject_unknown(query: QueryDict, known: Mapping[str, bool]) -> None:
+    """Raise ApiError 400 for a parameter that isn't ``known``, or is repeated and may not be.
+
+    ``known`` says of each name whether it may be repeated.
+    """
+    refused = list(islice(_refusals(query, known), MAX_PROBLEMS))
     if refused:
         problem_type, first = refused[0]
         raise problem_type.error(first.detail, errors=[problem for _, problem in refused])
 
 
 def _refusals(
-    query: QueryDict, allowed: Collection[str], repeatable: Collection[str]
+    query: QueryDict, known: Mapping[str, bool]
 ) -> Iterator[tuple[ProblemType, FieldProblem]]:
     for name in query:
         one: ProblemType | None = None
         suggestion = ""
-        if name not in allowed:
-            one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(allowed))
-        elif name not in repeatable and len(query.getlist(name)) > 1:
+        if name not in known:
+            one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(known))
+        elif not known[name] and len(query.getlist(name)) > 1:
             one = REPEATED_PARAMETER
         if one is not None:
             is_plain = PLAIN_NAME.fullmatch(name) is not None
@@ -77,7 +78,7 @@ def parse_choice(
     code: str = "unknown_value",
 ) -> str | None:
     """Return a parameter with a fixed set of values, if given; reports any other value."""
-    value = query.get(name)
+    value: str | None = query.get(name)
     if value is not None and value not in choices:
         problems.add(f"/{name}", code, one_of(choices))
         return None
@@ -119,9 +120,10 @@ def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
 
 def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
     """Return a parameter that is ``true`` or ``false`` (the default); reports any other value."""
-    if query.get(name, "false") not in ("true", "false"):
+    value: str = query.get(name, "false")
+    if value not in ("true", "false"):
         problems.add(f"/{name}", "wrong_type", "Expected true or false.")
-    return query.get(name) == "true"
+    return value == "true"
 
 
 def one_of(choices: Collection[str]) -> str:

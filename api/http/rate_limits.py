@@ -13,6 +13,8 @@ from typing import Any
 
 import structlog
 from django.conf import settings
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from access.clients.inbox_tokens import InboxUser
@@ -23,8 +25,6 @@ from notifyproject.platform.client_ip import client_ip
 from .problems import RATE_LIMITED
 
 log = structlog.get_logger(__name__)
-API_PREFIX = "/api/v1/"
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 WINDOW = timedelta(minutes=1)
 _SCRIPT = valkey.read_script(Path(__file__).parent / "lua" / "rate_limit.lua")
 _WINDOW = WINDOW // timedelta(milliseconds=1)
@@ -74,30 +74,40 @@ def peek_and_consume(
     return first, second
 
 
-class ClientThrottle(BaseThrottle):
-    """Limits a client's or an inbox's reads and writes of each endpoint."""
+class CallerThrottle(BaseThrottle):
+    """Limits a client's or an inbox's reads and writes of each endpoint.
 
-    def allow_request(self, request: Any, view: Any) -> bool:
-        """Count a request and return whether it's within the limit."""
-        counter_and_limit = find_counter(request)
-        if counter_and_limit is None:
+    The same round trip finds out whether the address is blocked.
+    """
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """Count a request and return whether it's within the limit, which the headers show.
+
+        Raises ApiError 429 for a blocked address.
+        """
+        status = view.rate_status
+        if status is None:
+            counter, limit = find_counter(request)
+            status = view.failures.raise_if_blocked_or_consume(counter, limit=limit)
+            view.rate_status = status
+        self._status: RateLimitStatus | None = status
+        if status is None:
             return True
-        counter, limit = counter_and_limit
-        # A request that starts again counts once.
-        self.rate_status = request._request.rate_status or consume(counter, limit=limit)
-        request._request.rate_status = self.rate_status
-        return self.rate_status is None or self.rate_status.is_allowed
+        view.headers.update(limit_headers(status))
+        return bool(status.is_allowed)
 
     def wait(self) -> float | None:
         """Return the seconds to wait before the next request."""
-        return self.rate_status.reset if self.rate_status else None
+        return self._status.reset if self._status else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AuthenticationFailures:
     """Counts an IP address's requests without a valid credential, in web and stream processes."""
 
     counter: Counter
+    is_checked: bool = False
+    """Whether it was found out if the address is blocked."""
 
     @classmethod
     def of(cls, meta: Mapping[str, str]) -> "AuthenticationFailures":
@@ -107,7 +117,7 @@ class AuthenticationFailures:
 
     def raise_if_blocked(self) -> None:
         """Raise ApiError 429 for an address over its limit."""
-        self.check(peek(self.counter, limit=settings.RATE_LIMIT_FAILED))
+        self._check(peek(self.counter, limit=settings.RATE_LIMIT_FAILED))
 
     def raise_if_blocked_or_consume(
         self, counter: Counter, *, limit: int
@@ -119,12 +129,11 @@ class AuthenticationFailures:
         failed, found = peek_and_consume(
             self.counter, counter, peeked_limit=settings.RATE_LIMIT_FAILED, limit=limit
         )
-        self.check(failed)
+        self._check(failed)
         return found
 
-    @staticmethod
-    def check(rate_status: RateLimitStatus | None) -> None:
-        """Raise ApiError 429 if the status of an address doesn't allow a request."""
+    def _check(self, rate_status: RateLimitStatus | None) -> None:
+        self.is_checked = True
         if rate_status is None or rate_status.is_allowed:
             return
         log.warning("ip_rejected", reset_seconds=rate_status.reset)
@@ -146,20 +155,19 @@ def limit_headers(rate_status: RateLimitStatus) -> dict[str, str]:
     }
 
 
-def find_counter(request: Any) -> tuple[Counter, int] | None:
-    """Return the counter and the limit of a request; None if it isn't limited."""
-    name = request.resolver_match.url_name
+def find_counter(request: Request) -> tuple[Counter, int]:
+    """Return the counter and the limit of an authenticated request."""
+    match = request.resolver_match
     is_read = request.method in SAFE_METHODS
-    user, endpoint = request.user, f"{name}.{'read' if is_read else 'write'}"
+    user: Client | InboxUser = request.user
+    endpoint = f"{match.url_name}.{'read' if is_read else 'write'}"
     if isinstance(user, Client):
         counter = Counter(scope="client", identifier=str(user.id), endpoint=endpoint)
         return counter, settings.RATE_LIMIT_READ if is_read else settings.RATE_LIMIT_WRITE
-    if isinstance(user, InboxUser):
-        # A digest, so that Valkey's keys hold no user id.
-        digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[:32]
-        counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
-        return counter, settings.RATE_LIMIT_INBOX
-    return None
+    # A digest, so that Valkey's keys hold no user id.
+    digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[:32]
+    counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
+    return counter, settings.RATE_LIMIT_INBOX
 
 
 def _run_script(wanted: Sequence[tuple[Counter, int, int]]) -> list[RateLimitStatus | None]:

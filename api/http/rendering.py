@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from rest_framework.metadata import BaseMetadata
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
 
 class Response(HttpResponse):
@@ -52,7 +53,7 @@ class JSONOnlyNegotiation(DefaultContentNegotiation):
     """Selects JSON whatever ``Accept`` names, so that any client can read a problem."""
 
     def select_renderer(
-        self, request: Any, renderers: Any, format_suffix: str | None = None
+        self, request: Request, renderers: Any, format_suffix: str | None = None
     ) -> tuple[Any, str]:
         """Return the only renderer."""
         return renderers[0], renderers[0].media_type
@@ -61,7 +62,7 @@ class JSONOnlyNegotiation(DefaultContentNegotiation):
 class AllowOnly(BaseMetadata):
     """Answers OPTIONS with an empty body: the header Allow lists the methods."""
 
-    def determine_metadata(self, request: Any, view: Any) -> None:
+    def determine_metadata(self, request: Request, view: Any) -> None:
         """Return nothing: the OpenAPI document describes the resource."""
 
 

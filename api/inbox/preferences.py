@@ -1,6 +1,6 @@
 """Recipients' own preferences: which categories and types reach them, on which channels."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +19,7 @@ from ..http.body import read_json
 from ..http.fields import QuietHours, TypeSlug
 from ..http.paths import found_or_404
 from ..http.rendering import Response
+from ..http.requests import InboxRequest
 from ..openapi.operations import operation
 from ..recipients.preferences import PreferencesRequest, parse_preferences
 from ..recipients.schemas import PreferenceView, preferences_view
@@ -44,9 +45,9 @@ class InboxPreferences(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @operation(scope=None, response=InboxPreferences)
-def get_inbox_preferences(request: Any) -> Response:
+def get_inbox_preferences(request: InboxRequest) -> Response:
     """Get the recipient's preferences, and what they can choose from."""
-    return Response(_view(registration.get(request.user.user_id) or {}))
+    return Response(_view(registration.get(request.inbox_user.user_id) or {}))
 
 
 @operation(
@@ -54,7 +55,7 @@ def get_inbox_preferences(request: Any) -> Response:
     request=PreferencesRequest,
     response=InboxPreferences,
 )
-def put_inbox_preferences(request: Any) -> Response:
+def put_inbox_preferences(request: InboxRequest) -> Response:
     """Change the recipient's preferences and quiet hours, for all clients.
 
     What the body doesn't name stays. A recipient who isn't registered is registered without an
@@ -62,13 +63,13 @@ def put_inbox_preferences(request: Any) -> Response:
     """
     changes = parse_preferences(read_json(request))
     stored = registration.set_preferences(
-        user_id=request.user.user_id,
+        user_id=request.inbox_user.user_id,
         changes=changes,
         is_new_allowed=True,
         now=utc_now(),
     )
     view = _view(found_or_404(stored))
-    _record(request.user)
+    _record(request.inbox_user)
     return Response(view)
 
 

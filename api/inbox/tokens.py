@@ -1,7 +1,7 @@
 """Issues and revokes inbox tokens."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from django.conf import settings
@@ -23,8 +23,9 @@ from ..http.body import read_request
 from ..http.fields import UserId
 from ..http.paths import path_parameter
 from ..http.problems import NOT_FOUND
-from ..http.query import INVALID_VALUE, reject_unknown
+from ..http.query import INVALID_VALUE
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..openapi.operations import operation
 from .views import STREAM_PATH
 
@@ -61,10 +62,10 @@ USER_ID = OpenApiParameter("user_id", str, required=True, description="The token
     test_mode=SafeWrite.NOTHING,
     unaudited=Unaudited.NOTHING,
 )
-def issue_inbox_token(request: Any) -> Response:
+def issue_inbox_token(request: ClientRequest) -> Response:
     """Issue an inbox token. It opens one recipient's inbox for 15 minutes."""
     user_id = _check_user_id(read_request(request, InboxTokenRequest).user_id)
-    issued = inbox_tokens.issue(client_id=request.user.id, user_id=user_id, now=utc_now())
+    issued = inbox_tokens.issue(client_id=request.client.id, user_id=user_id, now=utc_now())
     view = InboxTokenView(
         token=issued.text,
         jti=issued.jti,
@@ -76,12 +77,11 @@ def issue_inbox_token(request: Any) -> Response:
 
 
 @operation(scope=ISSUE, response=None, status=204, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
-def revoke_inbox_tokens(request: Any) -> Response:
+def revoke_inbox_tokens(request: ClientRequest) -> Response:
     """Revoke all inbox tokens of a recipient, such as when they sign out everywhere."""
-    reject_unknown(request.query_params, allowed=("user_id",))
     user_id = _check_user_id(request.query_params.get("user_id", ""))
-    inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
-    inbox_wakeups.send_inbox_wakeup(Inbox(request.user.id, user_id))
+    inbox_tokens.revoke_all(client_id=request.client.id, user_id=user_id)
+    inbox_wakeups.send_inbox_wakeup(Inbox(request.client.id, user_id))
     _record(request, user_id, "All tokens of the recipient revoked.")
     return Response(status=204)
 
@@ -93,18 +93,18 @@ def revoke_inbox_tokens(request: Any) -> Response:
     parameters=(path_parameter("jti", "The token's id", example=EXAMPLE_JTI),),
     test_mode=SafeWrite.OWN,
 )
-def revoke_inbox_token(request: Any, jti: str) -> Response:
+def revoke_inbox_token(request: ClientRequest, jti: str) -> Response:
     """Revoke an inbox token; idempotent."""
-    if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
+    if not inbox_tokens.revoke(client_id=request.client.id, jti=jti, now=utc_now()):
         raise NOT_FOUND.error()
     inbox_wakeups.send_revocation(jti)
     _record(request, jti, "Token revoked.")
     return Response(status=204)
 
 
-def _record(request: Any, object_id: str, message: str) -> None:
+def _record(request: ClientRequest, object_id: str, message: str) -> None:
     audit.record_client_action(
-        request.user, model=InboxRevocation, object_id=object_id, message=message
+        request.client, model=InboxRevocation, object_id=object_id, message=message
     )
 
 

@@ -1,20 +1,14 @@
 """The inbox API: list, counts, read, archive."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.views import APIView
 
-from access.clients.authentication import InboxAuthentication, OwnsInbox, SafeWrite
-from access.clients.inbox_tokens import InboxUser
+from access.clients.authentication import SafeWrite
 from domain import time
 from domain.states import Category
 from domain.time import utc_now
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST, NEXT_FIRST
-from notifications.store.inbox import Inbox
 from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform.audit import Unaudited
 
@@ -23,8 +17,9 @@ from ..http.body import read_request
 from ..http.fields import UpdatedView
 from ..http.paths import NOTIFICATION_ID, object_id_or_404, path_parameter
 from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT, validation_failed
-from ..http.query import parse_bool, parse_choice, reject_invalid_text, reject_unknown
+from ..http.query import parse_bool, parse_choice, reject_invalid_text
 from ..http.rendering import Response
+from ..http.requests import InboxRequest
 from ..openapi.operations import event_stream, operation
 from .schemas import (
     InboxCounts,
@@ -55,29 +50,8 @@ ACTION = path_parameter("action", "An action of the type", example="approve", ma
 STREAM_PATH = "/api/v1/inbox/stream"
 
 
-class InboxView(APIView):
-    """Base of the inbox views. It requires an inbox token and forbids caching."""
-
-    authentication_classes: Any = (InboxAuthentication,)
-    permission_classes: Any = (OwnsInbox,)
-    parameters: Sequence[OpenApiParameter]
-
-    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Authenticate the request and reject unknown parameters."""
-        super().initial(request, *args, **kwargs)
-        allowed = {one.name for one in self.parameters if one.location == OpenApiParameter.QUERY}
-        reject_unknown(request.query_params, allowed=allowed)
-
-    def finalize_response(
-        self, request: Any, response: Response, *args: Any, **kwargs: Any
-    ) -> Response:
-        """Forbid caching."""
-        response["Cache-Control"] = "no-store"
-        return super().finalize_response(request, response, *args, **kwargs)
-
-
 @operation(scope=None, response=InboxList, parameters=PARAMETERS)
-def list_inbox(request: Any) -> Response:
+def list_inbox(request: InboxRequest) -> Response:
     """List the notifications in the inbox, newest first.
 
     Reading the first page also marks all delivered notifications as seen: `unseen` in GET
@@ -98,7 +72,7 @@ def list_inbox(request: Any) -> Response:
     wanted = {name: query[name] for name in TEXT_FILTERS if name in query}
     name, order = (SNOOZED_LIST, NEXT_FIRST) if snoozed else (LIST, NEWEST_FIRST)
     cursor = paging.parse_cursor(query, list_name=name)
-    inbox = inbox_of(request.user)
+    inbox = request.inbox
     if snoozed:
         page = feed.snoozed_page(inbox, limit=limit, wanted=wanted, cursor=cursor)
     elif archived or wanted or cursor is not None:
@@ -114,9 +88,9 @@ def list_inbox(request: Any) -> Response:
 
 
 @operation(scope=None, response=InboxCounts, problems=(UNKNOWN_PARAMETER,))
-def count_inbox(request: Any) -> Response:
+def count_inbox(request: InboxRequest) -> Response:
     """Count unread and unseen notifications."""
-    return Response(inbox_counts(feed.counts(inbox_of(request.user))))
+    return Response(inbox_counts(feed.counts(request.inbox)))
 
 
 @operation(
@@ -126,13 +100,13 @@ def count_inbox(request: Any) -> Response:
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
 )
-def read_all_inbox(request: Any) -> Response:
+def read_all_inbox(request: InboxRequest) -> Response:
     """Mark all notifications as read, even archived ones and other channels'; idempotent.
 
     At most 1,000 at once, the newest first, among up to 80,000 unread ones, sent or not. If
     `is_complete` is false, the same request continues, even if `updated` is 0.
     """
-    done = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
+    done = actions.mark_all_read(inbox=request.inbox, now=utc_now())
     return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))
 
 
@@ -147,31 +121,31 @@ _item_operation = operation(
 
 
 @_item_operation
-def read_inbox_item(request: Any, notification_id: str) -> Response:
+def read_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     """Mark a notification as read, whatever channel it was sent on; idempotent."""
     return _mark(actions.mark_read, request, notification_id)
 
 
 @_item_operation
-def unread_inbox_item(request: Any, notification_id: str) -> Response:
+def unread_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     """Mark a notification as unread, whatever channel it was sent on; idempotent."""
     return _mark(actions.mark_unread, request, notification_id)
 
 
 @_item_operation
-def archive_inbox_item(request: Any, notification_id: str) -> Response:
+def archive_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     """Archive a notification, read or not; idempotent."""
     return _mark(actions.archive, request, notification_id)
 
 
 @_item_operation
-def unarchive_inbox_item(request: Any, notification_id: str) -> Response:
+def unarchive_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     """Unarchive a notification; idempotent."""
     return _mark(actions.unarchive, request, notification_id)
 
 
 @_item_operation
-def unsnooze_inbox_item(request: Any, notification_id: str) -> Response:
+def unsnooze_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     """Put a snoozed notification back into the inbox as it was; idempotent."""
     return _mark(actions.unsnooze, request, notification_id)
 
@@ -184,13 +158,13 @@ def unsnooze_inbox_item(request: Any, notification_id: str) -> Response:
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
 )
-def act_on_inbox_item(request: Any, notification_id: str, action: str) -> Response:
+def act_on_inbox_item(request: InboxRequest, notification_id: str, action: str) -> Response:
     """Choose an action of a notification, which marks it as read.
 
     The first choice stays: the response has it. The client gets the callback event
     notification.acted, and no later step of its plan is sent.
     """
-    inbox, now = inbox_of(request.user), utc_now()
+    inbox, now = request.inbox, utc_now()
     document = actions.act(
         inbox=inbox,
         notification_id=object_id_or_404(notification_id),
@@ -209,7 +183,7 @@ def act_on_inbox_item(request: Any, notification_id: str, action: str) -> Respon
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
 )
-def snooze_inbox_item(request: Any, notification_id: str) -> Response:
+def snooze_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     """Hide a notification for a minute to 90 days; idempotent.
 
     It isn't counted, and comes back as new and unread, with an event in the stream. If it has
@@ -219,7 +193,7 @@ def snooze_inbox_item(request: Any, notification_id: str) -> Response:
     try:
         until = time.parse_timestamp(body.until)
         document = actions.snooze(
-            inbox=inbox_of(request.user),
+            inbox=request.inbox,
             notification_id=object_id_or_404(notification_id),
             until=until,
             now=now,
@@ -230,7 +204,7 @@ def snooze_inbox_item(request: Any, notification_id: str) -> Response:
 
 
 @event_stream
-def stream_inbox(_request: Any) -> Response:
+def stream_inbox(_request: InboxRequest) -> Response:
     """Stream the inbox as server-sent events.
 
     ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
@@ -243,12 +217,7 @@ def stream_inbox(_request: Any) -> Response:
     raise WRONG_ENDPOINT.error(url=f"{settings.INBOX_STREAM_URL}{STREAM_PATH}")
 
 
-def inbox_of(user: InboxUser) -> Inbox:
-    """Return the inbox that a token opens."""
-    return Inbox(user.client_id, user.user_id)
-
-
-def _mark(action: actions.MarkAction, request: Any, notification_id: str) -> Response:
-    inbox, now = inbox_of(request.user), utc_now()
+def _mark(action: actions.MarkAction, request: InboxRequest, notification_id: str) -> Response:
+    inbox, now = request.inbox, utc_now()
     document = action(inbox=inbox, notification_id=object_id_or_404(notification_id), now=now)
     return Response(inbox_item(document, now=now))

@@ -1,7 +1,7 @@
 """Bulk create: the handler and its result per item."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from bson import ObjectId
@@ -22,6 +22,7 @@ from ..http.body import MAX_BYTES_BULK, read_body
 from ..http.fields import EXAMPLE_ID
 from ..http.problems import OVERLOADED, ProblemView, to_api_error
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..openapi.operations import operation
 from .bulk_body import BulkRequest, read_items
 
@@ -65,7 +66,7 @@ def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
 )
-def create_notifications(request: Any) -> Response:
+def create_notifications(request: ClientRequest) -> Response:
     """Create up to 1,000 notifications.
 
     An invalid item doesn't affect the others. Of identical items, the first is accepted and the
@@ -76,13 +77,13 @@ def create_notifications(request: Any) -> Response:
     key = idempotency.required_key(request)
     items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))
     caller = Caller(
-        client_id=request.user.id,
+        client_id=request.client.id,
         request_id=request.request_id,
         traceparent=tracing.traceparent(),
         idempotency_key=key,
-        is_test=request.user.is_test,
-        may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
-        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
+        is_test=request.client.is_test,
+        may_ignore_limits=request.client.has_scope(Scope.LIMITS_IGNORE),
+        may_send_critical=request.client.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = bulk.accept_bulk(
         items.requests, contents=items.canonical, caller=caller, now=utc_now()

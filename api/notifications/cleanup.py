@@ -1,7 +1,7 @@
 """Deletes a client's old notifications."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from django.contrib.admin.models import DELETION
@@ -16,6 +16,7 @@ from privacy.purge import MAX_DAYS, MIN_DAYS
 
 from ..http.body import read_request
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..openapi.operations import operation
 
 
@@ -42,7 +43,7 @@ MAX_PER_CALL = 10_000  # Notifications per request, which takes some seconds
 
 
 @operation(scope=Scope.ADMIN, request=CleanupRequest, response=CleanupView, test_mode=SafeWrite.OWN)
-def clean_up_notifications(request: Any) -> Response:
+def clean_up_notifications(request: ClientRequest) -> Response:
     """Delete the client's old notifications that have ended, and their attempts.
 
     With dry_run, they are only counted. One request deletes up to 10,000; repeat it while
@@ -51,16 +52,16 @@ def clean_up_notifications(request: Any) -> Response:
     body = read_request(request, CleanupRequest)
     operation = purge.count_purgeable if body.dry_run else purge.purge_notifications
     report = operation(
-        client_id=request.user.id,
+        client_id=request.client.id,
         older_than=timedelta(days=body.older_than_days),
         at_most=MAX_PER_CALL,
         now=utc_now(),
     )
     if not body.dry_run:
         audit.record_client_action(
-            request.user,
+            request.client,
             model=APIClient,
-            object_id=str(request.user.id),
+            object_id=str(request.client.id),
             message=f"Deleted {report.notifications} of its notifications that were unchanged for "
             f"{body.older_than_days} days.",
             flag=DELETION,

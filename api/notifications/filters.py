@@ -25,7 +25,6 @@ from ..http.query import (
     parse_fields,
     parse_time,
     reject_invalid_text,
-    reject_unknown,
 )
 from .schemas import NotificationView
 
@@ -42,18 +41,6 @@ CREATED_FILTERS = ("created_after", "created_before")
 SCHEDULED_FILTERS = ("scheduled_after", "scheduled_before")
 TIME_FILTERS = (*CREATED_FILTERS, *SCHEDULED_FILTERS)
 FLAGS = ("unread", "is_active")
-NAMES = frozenset(
-    {
-        *TEXT_FILTERS,
-        *CHOICES,
-        *STATUSES,
-        *TIME_FILTERS,
-        *FLAGS,
-        "ordering",
-        FIELDS.name,
-        *paging.PARAMETER_NAMES,
-    }
-)
 
 
 def time_parameters(names: Sequence[str]) -> list[OpenApiParameter]:
@@ -82,7 +69,6 @@ def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
     """Parse a query, and add the ``fixed`` filters of the path. Raises ApiError 400 or 422."""
-    reject_unknown(query, allowed=NAMES - fixed.keys(), repeatable=STATUSES)
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
     reject_invalid_text(query, problems)

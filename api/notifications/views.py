@@ -37,8 +37,9 @@ from ..http.problems import (
     SENSITIVE_DATA_DESTROYED,
     validation_failed,
 )
-from ..http.query import FIELDS, parse_fields, reject_unknown, select_fields
+from ..http.query import FIELDS, parse_fields, select_fields
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..openapi.operations import operation
 from . import filters
 from .filters import list_parameters
@@ -69,21 +70,21 @@ _channels_operation = partial(
 )
 
 
-def notification_or_404(request: Any, notification_id: str) -> NotificationDocument:
+def notification_or_404(request: ClientRequest, notification_id: str) -> NotificationDocument:
     """Return one of the client's notifications; raises ApiError 404."""
     return found_or_404(
-        queries.get(notification_id=object_id_or_404(notification_id), client_id=request.user.id)
+        queries.get(notification_id=object_id_or_404(notification_id), client_id=request.client.id)
     )
 
 
-def view_for(request: Any, document: NotificationDocument) -> NotificationView:
+def view_for(request: ClientRequest, document: NotificationDocument) -> NotificationView:
     """Return a notification with the recipient data that the client may read."""
     (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
     return view
 
 
-def _shows_registry(request: Any) -> bool:
-    return bool(request.user.has_scope(Scope.RECIPIENTS_READ))
+def _shows_registry(request: ClientRequest) -> bool:
+    return request.client.has_scope(Scope.RECIPIENTS_READ)
 
 
 @operation(
@@ -98,16 +99,17 @@ def _shows_registry(request: Any) -> bool:
     unaudited=Unaudited.CREATES,
     relies_on_copies=True,
 )
-def create_notification(request: Any) -> Response:
+def create_notification(request: ClientRequest) -> Response:
     """Create a notification."""
+    client = request.client
     caller = Caller(
-        client_id=request.user.id,
+        client_id=client.id,
         request_id=request.request_id,
         traceparent=tracing.traceparent(),
         idempotency_key=idempotency.optional_key(request),
-        is_test=request.user.is_test,
-        may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
-        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
+        is_test=client.is_test,
+        may_ignore_limits=client.has_scope(Scope.LIMITS_IGNORE),
+        may_send_critical=client.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     body = _read_notification(request, caller)
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
@@ -117,7 +119,7 @@ def create_notification(request: Any) -> Response:
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
-def _read_notification(request: Any, caller: Caller) -> NotificationRequest:
+def _read_notification(request: ClientRequest, caller: Caller) -> NotificationRequest:
     def check(body: NotificationRequest) -> None:
         intake_acceptance.check(body, caller=caller, now=utc_now())
 
@@ -125,16 +127,15 @@ def _read_notification(request: Any, caller: Caller) -> NotificationRequest:
 
 
 @operation(scope=READ, response=NotificationList, parameters=list_parameters())
-def list_notifications(request: Any) -> Response:
+def list_notifications(request: ClientRequest) -> Response:
     """List notifications, newest first unless `ordering` is given."""
     return list_page(request, {})
 
 
 @operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID, FIELDS))
-def get_notification(request: Any, notification_id: str) -> Response:
+def get_notification(request: ClientRequest, notification_id: str) -> Response:
     """Get a notification."""
     query, problems = request.query_params, ProblemCollector()
-    reject_unknown(query, allowed=(FIELDS.name,))
     fields = parse_fields(query, NotificationView, problems)
     problems.raise_if_any()
     document = notification_or_404(request, notification_id)
@@ -150,7 +151,7 @@ def get_notification(request: Any, notification_id: str) -> Response:
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
 )
-def delete_notification(request: Any, notification_id: str) -> Response:
+def delete_notification(request: ClientRequest, notification_id: str) -> Response:
     """Delete a notification and cancel its pending deliveries; idempotent.
 
     It leaves lists and the inbox; `GET` shows it with `is_active` false. Its record stays until its
@@ -158,7 +159,7 @@ def delete_notification(request: Any, notification_id: str) -> Response:
     """
     found = object_id_or_404(notification_id)
     try:
-        actions.delete(notification_id=found, client_id=request.user.id, now=utc_now())
+        actions.delete(notification_id=found, client_id=request.client.id, now=utc_now())
     except LookupError:
         raise NOT_FOUND.error() from None
     _record(request, found, "Deleted.", flag=DELETION)
@@ -166,16 +167,16 @@ def delete_notification(request: Any, notification_id: str) -> Response:
 
 
 @operation(scope=READ, response=AttemptList, parameters=(NOTIFICATION_ID,))
-def list_attempts(request: Any, notification_id: str) -> Response:
+def list_attempts(request: ClientRequest, notification_id: str) -> Response:
     """List the attempts of a notification, oldest first."""
     attempts = queries.attempts_with_receipts(notification_or_404(request, notification_id))
     return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
 
-def list_page(request: Any, fixed: dict[str, Any]) -> Response:
+def list_page(request: ClientRequest, fixed: dict[str, Any]) -> Response:
     """Return a page of notifications; the query can't set the ``fixed`` filters."""
     list_request = filters.parse_list_request(
-        request.query_params, client_id=request.user.id, fixed=fixed
+        request.query_params, client_id=request.client.id, fixed=fixed
     )
     page = queries.page(
         list_request.filters,
@@ -188,7 +189,7 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
 
 
 def _sparse_views(
-    request: Any,
+    request: ClientRequest,
     documents: Sequence[NotificationDocument],
     fields: frozenset[str] | None,
     *,
@@ -214,7 +215,7 @@ _mark_operation = operation(
 
 
 @_mark_operation
-def read_notification(request: Any, notification_id: str) -> Response:
+def read_notification(request: ClientRequest, notification_id: str) -> Response:
     """Mark a notification as read, whatever its channels; idempotent.
 
     Its in-app delivery becomes `read` as well.
@@ -223,14 +224,16 @@ def read_notification(request: Any, notification_id: str) -> Response:
 
 
 @_mark_operation
-def unread_notification(request: Any, notification_id: str) -> Response:
+def unread_notification(request: ClientRequest, notification_id: str) -> Response:
     """Mark a notification as unread; deliveries keep their status. Idempotent."""
     return _mark(inbox_actions.mark_unread_by_client, request, notification_id)
 
 
-def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) -> Response:
+def _mark(
+    action: inbox_actions.MarkAction, request: ClientRequest, notification_id: str
+) -> Response:
     marked = action(
-        client_id=request.user.id,
+        client_id=request.client.id,
         notification_id=object_id_or_404(notification_id),
         now=utc_now(),
     )
@@ -238,7 +241,7 @@ def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) 
 
 
 @_mark_operation
-def ack_notification(request: Any, notification_id: str) -> Response:
+def ack_notification(request: ClientRequest, notification_id: str) -> Response:
     """Record that the recipient acted on a notification; idempotent.
 
     Later steps of its plan aren't sent.
@@ -247,7 +250,7 @@ def ack_notification(request: Any, notification_id: str) -> Response:
 
 
 @operation(scope=WRITE, request=CancelRequest, response=CancelledView, test_mode=SafeWrite.OWN)
-def cancel_notifications(request: Any) -> Response:
+def cancel_notifications(request: ClientRequest) -> Response:
     """Cancel the pending deliveries of every notification of an entity; idempotent.
 
     For example once an invoice is paid: no later step and no scheduled reminder is sent.
@@ -260,7 +263,7 @@ def cancel_notifications(request: Any) -> Response:
     problems.raise_if_any()
     try:
         cancelled = actions.cancel_entity(
-            client_id=request.user.id,
+            client_id=request.client.id,
             entity_id=body.entity_id,
             type_name=body.type,
             user_id=body.user_id,
@@ -270,9 +273,9 @@ def cancel_notifications(request: Any) -> Response:
     except types.UnknownTypeError:
         raise validation_failed([FieldProblem("/type", "unknown_type", "Unknown type.")]) from None
     audit.record_client_action(
-        request.user,
+        request.client,
         model=APIClient,
-        object_id=str(request.user.id),
+        object_id=str(request.client.id),
         message=f"Cancelled {cancelled} of its notifications of {body.entity_id}.",
         flag=CHANGE,
     )
@@ -280,7 +283,7 @@ def cancel_notifications(request: Any) -> Response:
 
 
 @_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)
-def cancel_notification(request: Any, notification_id: str) -> Response:
+def cancel_notification(request: ClientRequest, notification_id: str) -> Response:
     """Cancel the pending deliveries of a notification."""
     document = notification_or_404(request, notification_id)
     channels = _requested_channels(request)
@@ -300,7 +303,7 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
     problems=(*REPEAT_PROBLEMS, RECIPIENT_SUPPRESSED),
     test_mode=SafeWrite.OWN,
 )
-def retry_notification(request: Any, notification_id: str) -> Response:
+def retry_notification(request: ClientRequest, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
     Failed deliveries get all their retries again. A delivery that waits for a retry is sent now. A
@@ -320,7 +323,7 @@ def retry_notification(request: Any, notification_id: str) -> Response:
     problems=REPEAT_PROBLEMS,
     test_mode=SafeWrite.MARKED,
 )
-def resend_notification(request: Any, notification_id: str) -> Response:
+def resend_notification(request: ClientRequest, notification_id: str) -> Response:
     """Resend a notification as a new one.
 
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
@@ -337,7 +340,7 @@ def resend_notification(request: Any, notification_id: str) -> Response:
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
 )
-def reschedule_notification(request: Any, notification_id: str) -> Response:
+def reschedule_notification(request: ClientRequest, notification_id: str) -> Response:
     """Reschedule a notification that hasn't been attempted.
 
     A ttl counts from the new time. An expires_at stays: the new time must be before it.
@@ -357,7 +360,11 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
 
 
 def _send_again(
-    action: Callable[..., NotificationDocument], request: Any, notification_id: str, *, done: str
+    action: Callable[..., NotificationDocument],
+    request: ClientRequest,
+    notification_id: str,
+    *,
+    done: str,
 ) -> Response:
     document = notification_or_404(request, notification_id)
     channels = _requested_channels(request)
@@ -370,9 +377,11 @@ def _names_of(channels: Sequence[Channel] | None) -> str:
     return "all channels" if channels is None else ", ".join(channels)
 
 
-def _record(request: Any, notification_id: ObjectId, message: str, *, flag: int = CHANGE) -> None:
+def _record(
+    request: ClientRequest, notification_id: ObjectId, message: str, *, flag: int = CHANGE
+) -> None:
     audit.record_client_action(
-        request.user,
+        request.client,
         model=Notification,
         object_id=str(notification_id),
         message=message,
@@ -380,7 +389,7 @@ def _record(request: Any, notification_id: ObjectId, message: str, *, flag: int 
     )
 
 
-def _requested_channels(request: Any) -> list[Channel] | None:
+def _requested_channels(request: ClientRequest) -> list[Channel] | None:
     """Return the channels in an action's optional body; None for all channels."""
     if not has_body(request._request):
         return None
@@ -400,13 +409,13 @@ def _requested_channels(request: Any) -> list[Channel] | None:
     test_mode=SafeWrite.NOTHING,
     unaudited=Unaudited.NOTHING,
 )
-def preview_notification(request: Any) -> Response:
+def preview_notification(request: ClientRequest) -> Response:
     """Validate a notification and render it for every channel; nothing is stored or sent."""
     caller = Caller(
-        client_id=request.user.id,
+        client_id=request.client.id,
         request_id=request.request_id,
-        may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
-        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
+        may_ignore_limits=request.client.has_scope(Scope.LIMITS_IGNORE),
+        may_send_critical=request.client.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     body = _read_notification(request, caller)
     shows_registry = _shows_registry(request)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
+from django.http import HttpResponse
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
@@ -40,6 +41,7 @@ from ..http.problems import (
 
 STRUCTURE_REFERENCE = "#/components/schemas/{name}"
 S = TypeVar("S", bound=type[msgspec.Struct])
+Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):
@@ -113,14 +115,14 @@ def operation(
     test_mode: SafeWrite | None = None,
     unaudited: Unaudited | None = None,
     relies_on_copies: bool = False,
-) -> Callable[[Any], Any]:
+) -> Callable[[Handler], Handler]:
     """Make a function an operation, whose docstring becomes the summary and the description.
 
     Without ``scope``, it takes an inbox token. Without ``response``, it returns no body.
     ``also_status`` is another status with the same response. ``problems`` are added to those of the
     authentication, the request and the parameters. ``test_mode`` says why a test key may write, and
     ``unaudited`` why a write leaves no audit entry. ``relies_on_copies`` is explained at
-    ``ClientView``.
+    ``ApiView``.
     """
     standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
     described = Operation(
@@ -143,7 +145,7 @@ def operation(
     )
 
 
-def event_stream(handler: Callable[..., Any]) -> Any:
+def event_stream(handler: Handler) -> Handler:
     """Make a function an operation whose response is a stream of server-sent events."""
     last_event_id = OpenApiParameter(
         "Last-Event-ID",
@@ -162,22 +164,23 @@ def event_stream(handler: Callable[..., Any]) -> Any:
 
 def _describe(
     described: Operation, responses: Mapping[Any, Any], *, request: Mapping[str, Any] | None
-) -> Callable[[Any], Any]:
+) -> Callable[[Handler], Handler]:
     body = _reference(ProblemView)
     problem_responses = {
         (status, MEDIA_TYPE): OpenApiResponse(body, status_title(status))
         for status in sorted({problem.status for problem in described.problems})
     }
 
-    def decorate(handler: Callable[..., Any]) -> Any:
+    def decorate(handler: Handler) -> Handler:
         operations[operation_id(handler)] = described
-        return extend_schema(
+        extend_schema(
             operation_id=operation_id(handler),
             request=request,
             responses={**responses, **problem_responses},
             parameters=list(described.parameters),
             extensions={"x-scope": described.scope.value} if described.scope else {},
         )(handler)
+        return handler
 
     return decorate
 

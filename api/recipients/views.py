@@ -1,7 +1,6 @@
 """Recipients: register, read, erase, export; the notifications of one recipient."""
 
 from functools import partial
-from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from drf_spectacular.utils import OpenApiParameter
@@ -29,6 +28,7 @@ from ..http.fields import UpdatedView
 from ..http.paths import USER_ID, found_or_404, new_user_id, user_id_or_404
 from ..http.problems import NOT_FOUND, RETRY_SECONDS
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..notifications.filters import list_parameters
 from ..notifications.schemas import NotificationList, attempt_view, notification_views
 from ..notifications.views import list_page
@@ -60,15 +60,13 @@ LIST, RECIPIENTS = "export", "recipients"
         *paging.PARAMETERS,
     ),
 )
-def list_recipients(request: Any) -> Response:
+def list_recipients(request: ClientRequest) -> Response:
     """List the registered recipients by user id.
 
     `email` and `phone` select the recipients with that address.
     """
     query, problems = request.query_params, ProblemCollector()
-    page_request = paging.parse_page_request(
-        query, list_name=RECIPIENTS, problems=problems, extra_parameters=("email", "phone")
-    )
+    page_request = paging.parse_page_request(query, list_name=RECIPIENTS, problems=problems)
     addresses = schemas.parse_address_filters(query, problems)
     problems.raise_if_any()
     page = queries.page(limit=page_request.limit, cursor=page_request.cursor, **addresses)
@@ -81,7 +79,7 @@ REGISTERED_FIELDS = (*PROFILE_FIELDS, "attributes", "quiet_hours")
 
 
 @operation(scope=READ, response=RecipientView, parameters=(USER_ID,))
-def get_recipient(_request: Any, user_id: str) -> Response:
+def get_recipient(_request: ClientRequest, user_id: str) -> Response:
     """Get a recipient."""
     return Response(recipient_view(_recipient_or_404(user_id)))
 
@@ -93,7 +91,7 @@ def get_recipient(_request: Any, user_id: str) -> Response:
     also_status=201,
     parameters=(USER_ID,),
 )
-def put_recipient(request: Any, user_id: str) -> Response:
+def put_recipient(request: ClientRequest, user_id: str) -> Response:
     """Create or replace a recipient; 201 for a new one."""
     check = partial(schemas.parse_recipient, user_id)
     body = read_request(request, RecipientRequest, check=check)
@@ -116,7 +114,7 @@ def put_recipient(request: Any, user_id: str) -> Response:
     headers={202: ("Retry-After",)},
     parameters=(USER_ID,),
 )
-def erase_recipient(request: Any, user_id: str) -> Response:
+def erase_recipient(request: ClientRequest, user_id: str) -> Response:
     """Erase a recipient, registered or not; 202 with Retry-After if the erasure isn't complete."""
     user_id = user_id_or_404(user_id)
     result = erasure.erase(user_id, now=utc_now())
@@ -140,13 +138,13 @@ def erase_recipient(request: Any, user_id: str) -> Response:
 
 
 @operation(scope=WRITE, response=ExportView, parameters=(USER_ID, *paging.PARAMETERS))
-def export_recipient(request: Any, user_id: str) -> Response:
+def export_recipient(request: ClientRequest, user_id: str) -> Response:
     """Export all data of a recipient; other clients' notifications need the scope admin."""
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-    user_id, all_clients = user_id_or_404(user_id), request.user.has_scope(Scope.ADMIN)
+    user_id, all_clients = user_id_or_404(user_id), request.client.has_scope(Scope.ADMIN)
     data = export.export(
         user_id,
-        client_id=None if all_clients else request.user.id,
+        client_id=None if all_clients else request.client.id,
         limit=page_request.limit,
         cursor=page_request.cursor,
     )
@@ -175,13 +173,13 @@ def export_recipient(request: Any, user_id: str) -> Response:
 
 
 @operation(scope=READ, response=PreferencesView, parameters=(USER_ID,))
-def get_preferences(_request: Any, user_id: str) -> Response:
+def get_preferences(_request: ClientRequest, user_id: str) -> Response:
     """Get a recipient's preferences."""
     return Response(preferences_view(_recipient_or_404(user_id)))
 
 
 @operation(scope=WRITE, request=PreferencesRequest, response=PreferencesView, parameters=(USER_ID,))
-def put_preferences(request: Any, user_id: str) -> Response:
+def put_preferences(request: ClientRequest, user_id: str) -> Response:
     """Change a recipient's preferences and quiet hours. What the body doesn't name stays."""
     changes = parse_preferences(read_json(request))
     stored = registration.set_preferences(
@@ -198,9 +196,9 @@ def _recipient_or_404(user_id: str) -> registration.Document:
     return found_or_404(registration.get(user_id_or_404(user_id)))
 
 
-def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> None:
+def _record(request: ClientRequest, user_id: str, message: str, *, flag: int = CHANGE) -> None:
     audit.record_client_action(
-        request.user, model=Recipient, object_id=user_id, message=message, flag=flag
+        request.client, model=Recipient, object_id=user_id, message=message, flag=flag
     )
 
 
@@ -209,7 +207,7 @@ def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> 
     response=NotificationList,
     parameters=(USER_ID, *list_parameters(without=["user_id"])),
 )
-def list_recipient_notifications(request: Any, user_id: str) -> Response:
+def list_recipient_notifications(request: ClientRequest, user_id: str) -> Response:
     """List the notifications of a recipient, newest first unless `ordering` is given."""
     return list_page(request, {"user_id": user_id_or_404(user_id)})
 
@@ -221,13 +219,13 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
 )
-def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
+def read_all_recipient_notifications(request: ClientRequest, user_id: str) -> Response:
     """Mark all notifications that were sent to a recipient, on any channel, as read.
 
     At most 1,000 at once, the newest first, among up to 80,000 unread ones, sent or not. If
     `is_complete` is false, the same request continues, even if `updated` is 0.
     """
     done = inbox_actions.mark_all_read(
-        inbox=Inbox(request.user.id, user_id_or_404(user_id)), now=utc_now()
+        inbox=Inbox(request.client.id, user_id_or_404(user_id)), now=utc_now()
     )
     return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))

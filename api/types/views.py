@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE
 
@@ -33,6 +32,7 @@ from ..http.problems import (
     ApiError,
 )
 from ..http.rendering import Response
+from ..http.requests import ClientRequest
 from ..openapi.operations import operation
 from .schemas import (
     EmptyRequest,
@@ -85,7 +85,7 @@ NUMBER = path_parameter(
 
 
 @operation(scope=TEMPLATES, response=TypeList, parameters=paging.PARAMETERS)
-def list_types(request: Any) -> Response:
+def list_types(request: ClientRequest) -> Response:
     """List the types by slug, including disabled types."""
     page_request = paging.parse_page_request(request.query_params, list_name=TYPES)
     page = types.page(limit=page_request.limit, cursor=page_request.cursor)
@@ -94,7 +94,7 @@ def list_types(request: Any) -> Response:
 
 
 @operation(scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
-def get_type(_request: Any, slug: str) -> Response:
+def get_type(_request: ClientRequest, slug: str) -> Response:
     """Get a type."""
     return Response(type_view(_type_or_404(slug)))
 
@@ -102,7 +102,7 @@ def get_type(_request: Any, slug: str) -> Response:
 @operation(
     scope=TEMPLATES, request=TypeRequest, response=TypeView, also_status=201, parameters=(SLUG,)
 )
-def put_type(request: Any, slug: str) -> Response:
+def put_type(request: ClientRequest, slug: str) -> Response:
     """Create or replace a type; 201 for a new one.
 
     Removing a sensitive variable makes its values readable from then on. It needs the scope
@@ -116,7 +116,7 @@ def put_type(request: Any, slug: str) -> Response:
     check = partial(definitions.validate_type, slug, before=before)
     body = read_request(request, TypeRequest, check=check)
     removed = definitions.removed_secrets(before, body)
-    is_admin = request.user.has_scope(Scope.TYPES_ADMIN)
+    is_admin = request.client.has_scope(Scope.TYPES_ADMIN)
     if removed and not is_admin:
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     fields = definitions.validate_type(slug, body, before=before)
@@ -136,7 +136,7 @@ def put_type(request: Any, slug: str) -> Response:
 
 
 @operation(scope=TEMPLATES, response=TemplateVersionList, parameters=(SLUG, *paging.PARAMETERS))
-def list_template_versions(request: Any, slug: str) -> Response:
+def list_template_versions(request: ClientRequest, slug: str) -> Response:
     """List the template versions of a type, newest first; the built-in one is the last."""
     published = _published_number(_type_or_404(slug))
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
@@ -154,7 +154,7 @@ def list_template_versions(request: Any, slug: str) -> Response:
     parameters=(SLUG,),
     headers={201: ("Location",)},
 )
-def create_template_version(request: Any, slug: str) -> Response:
+def create_template_version(request: ClientRequest, slug: str) -> Response:
     """Create a template version. It isn't used until it's published."""
     document = _type_or_404(slug)
     parts, note = template_parts(read_json(request))
@@ -168,7 +168,11 @@ def create_template_version(request: Any, slug: str) -> Response:
     if faults:
         raise InvalidRequestError([template_error(fault) for fault in faults])
     version = templates.create_version(
-        type_slug=slug, parts=parts, note=note, created_by=f"app:{request.user.name}", now=utc_now()
+        type_slug=slug,
+        parts=parts,
+        note=note,
+        created_by=f"app:{request.client.name}",
+        now=utc_now(),
     )
     _record(request, slug, f"Template version {version.number} created.")
     view = version_view(version, published_number=_published_number(document))
@@ -177,7 +181,7 @@ def create_template_version(request: Any, slug: str) -> Response:
 
 
 @operation(scope=TEMPLATES, response=TemplateVersionView, parameters=(SLUG, NUMBER))
-def get_template_version(_request: Any, slug: str, number: str) -> Response:
+def get_template_version(_request: ClientRequest, slug: str, number: str) -> Response:
     """Get a template version."""
     return Response(_version_view_or_404(slug, number))
 
@@ -188,7 +192,7 @@ def get_template_version(_request: Any, slug: str, number: str) -> Response:
     problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
     parameters=(SLUG, NUMBER),
 )
-def publish_template_version(request: Any, slug: str, number: str) -> Response:
+def publish_template_version(request: ClientRequest, slug: str, number: str) -> Response:
     """Publish a template version. New notifications use it; 0 is the built-in one.
 
     A version that puts a variable into a URL that has become sensitive since is refused.
@@ -206,9 +210,9 @@ def publish_template_version(request: Any, slug: str, number: str) -> Response:
     return Response(_version_view_or_404(slug, number))
 
 
-def _record(request: Any, slug: str, message: str, *, flag: int = CHANGE) -> None:
+def _record(request: ClientRequest, slug: str, message: str, *, flag: int = CHANGE) -> None:
     audit.record_client_action(
-        request.user, model=NotificationType, object_id=slug, message=message, flag=flag
+        request.client, model=NotificationType, object_id=slug, message=message, flag=flag
     )
 
 

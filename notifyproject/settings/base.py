@@ -152,8 +152,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["access.clients.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["access.clients.authentication.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["api.http.rate_limits.ClientThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["api.http.body.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["api.http.rendering.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "api.http.rendering.JSONOnlyNegotiation",

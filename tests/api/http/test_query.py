@@ -73,6 +73,28 @@ def test_unknown_parameter_and_forged_cursor_are_400(app: App, lists: list[str])
             assert outcome(app, path, query) == (400, code), (path, query)
 
 
+@pytest.mark.parametrize(
+    ("path", "query", "code"),
+    [
+        ("/notifications", "status=failed&status=expired", None),
+        ("/notifications", "user_id=ada&user_id=ada", "repeated_parameter"),
+        # The path names the recipient.
+        ("/recipients/ada/notifications", "user_id=eve", "unknown_parameter"),
+        ("/notifications/stats", "limit=1", "unknown_parameter"),
+        ("/limits", "limit=1", "unknown_parameter"),
+    ],
+)
+def test_parameters_are_those_that_the_route_describes(
+    app: App, path: str, query: str, code: str | None
+) -> None:
+    assert app.get(f"{path}?{query}").json().get("code") == code
+
+
+def test_parameter_is_checked_for_head_as_for_get(app: App) -> None:
+    key = {"Authorization": f"Bearer {app.key}"}
+    assert app.http.head("/api/v1/limits?limit=1", headers=key).status_code == 400
+
+
 def test_problem_names_the_parameter(app: App, lists: list[str]) -> None:
     for path in lists:
         answer = app.get(f"{path}&limits=5&curser=x") if "inbox" not in path else None

@@ -180,16 +180,8 @@ def test_page_size_up_to_100_is_accepted(limit: int) -> None:
     assert parse(f"limit={limit}").limit == limit
 
 
-@pytest.mark.parametrize("query", ["user_id=a&user_id=b", "limit=5&limit=5", "cursor=a&cursor=a"])
-def test_repeated_parameter_is_malformed(query: str) -> None:
-    assert refused(query) == (400, "repeated_parameter")
-
-
-def test_filter_fixed_by_the_path_is_no_parameter() -> None:
+def test_path_fixes_a_filter() -> None:
     assert parse(user_id="ada").filters.user_id == "ada"
-    with pytest.raises(ApiError) as problem:
-        parse("user_id=eve", user_id="ada")
-    assert problem.value.code == "unknown_parameter"
 
 
 @each_case(

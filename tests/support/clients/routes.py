@@ -6,7 +6,7 @@ from typing import Any
 
 from django.test import Client as DjangoClient
 
-from api.inbox.views import InboxView
+from api.http.views import InboxView
 from api.urls import version_1
 from tests.support.clients.isolation_requests import SAMPLES, IsolationRequest
 
