@@ -237,7 +237,12 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", OpenAPIDocument.as_view(), name="schema"),
-    path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path(
+        "api/docs",
+        # Its template has no part for OPTIONS.
+        SpectacularSwaggerSplitView.as_view(url_name="schema", http_method_names=["get", "head"]),
+        name="docs",
+    ),
     path("api/v1/", include(version_1)),
     path("webhooks/sendgrid", webhooks.SendGridWebhook.as_view(), name="webhook-sendgrid"),
     path("webhooks/whatsapp", webhooks.WhatsAppWebhook.as_view(), name="webhook-whatsapp"),

@@ -195,7 +195,7 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
 
 def _render_page(part: Any) -> bytes:
     from api.http import paging
-    from api.http.rendering import JSONRenderer
+    from api.http.rendering import encode
     from api.inbox.schemas import InboxList, inbox_item
     from api.inbox.views import LIST
     from notifications.inbox.feed import NEWEST_FIRST
@@ -203,7 +203,7 @@ def _render_page(part: Any) -> bytes:
     now = utc_now()
     results = [inbox_item(document, now=now) for document in part.documents]
     links = paging.page_links(part, list_name=LIST, order=NEWEST_FIRST)
-    return JSONRenderer().render(InboxList(results=results, **links))
+    return encode(InboxList(results=results, **links))
 
 
 def _milliseconds(run: Callable[[], Any]) -> float:

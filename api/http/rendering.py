@@ -9,7 +9,6 @@ from bson import Int64, ObjectId
 from django.http import HttpResponse
 from rest_framework.metadata import BaseMetadata
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 
@@ -33,20 +32,6 @@ class Response(HttpResponse):
 def encode(data: Any) -> bytes:
     """Return ``data`` as JSON; nothing for None."""
     return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode_value)
-
-
-class JSONRenderer(BaseRenderer):
-    """Encodes the responses of REST framework's own views."""
-
-    media_type = "application/json"
-    format = "json"
-    charset = None
-
-    def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
-    ) -> bytes:
-        """Return ``data`` as JSON; an empty body for None."""
-        return encode(data)
 
 
 class JSONOnlyNegotiation(DefaultContentNegotiation):

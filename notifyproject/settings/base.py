@@ -153,7 +153,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["access.clients.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["access.clients.authentication.HasScope"],
     "DEFAULT_PARSER_CLASSES": [],
-    "DEFAULT_RENDERER_CLASSES": ["api.http.rendering.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "api.http.rendering.JSONOnlyNegotiation",
     "EXCEPTION_HANDLER": "api.http.problems.exception_handler",

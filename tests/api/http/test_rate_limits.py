@@ -137,9 +137,11 @@ def test_repeated_failures_block_the_address(app: App, limits: Any) -> None:
     key, app.key = app.key, "ntf_" + "a" * 10 + "_" + "x" * 43
     assert [app.get("/notifications").status_code for _ in range(4)] == [401] * 4
     app.key = key
-    answer = app.get("/notifications/stats")
-    assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
-    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    for path in ("/notifications/stats", "/notifications/unknown/path"):
+        answer = app.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
+        assert 0 < int(answer.headers["Retry-After"]) <= 60
+        assert int(answer.headers["Content-Length"]) == len(answer.content)
     elsewhere = {"X-Forwarded-For": "198.51.100.7"}
     limits.TRUSTED_PROXIES = 1
     assert app.send("/notifications", b"", method="GET", headers=elsewhere).status_code == 200
@@ -162,6 +164,21 @@ def test_authenticated_requests_are_not_failures(
     for _ in range(6):
         assert app.get("/notifications").status_code == 200
     assert keys(broker) == set()
+
+
+def test_request_takes_one_trip_to_valkey(
+    app: App, limits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, keys = valkey.run, list[Any]()
+
+    def counted(script: str, **call: Any) -> Any:
+        keys.append(call["keys"])
+        return run(script, **call)
+
+    monkeypatch.setattr(valkey, "run", counted)
+    assert app.get("/notifications").status_code == 200
+    assert InboxUser(app=app).get("/counts").status_code == 200
+    assert [len(of_script) for of_script in keys] == [2, 2], "the address's, and the caller's"
 
 
 def test_disabled_limit_counts_nothing(app: App, broker: redis.Redis) -> None:

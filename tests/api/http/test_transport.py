@@ -33,6 +33,11 @@ def test_unknown_path_is_a_problem(app: App) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
+def test_page_of_the_description_has_no_options(app: App) -> None:
+    answer = app.http.options("/api/docs")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
+
+
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"type": "nope"}'])
 def test_refused_request_stores_nothing(app: App, raw: bytes) -> None:
     app.send(PATH, raw)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from bson import ObjectId
 
-from api.http.rendering import JSONRenderer
+from api.http.rendering import encode
 from api.notifications.schemas import attempt_view, notification_view, redacted
 from domain.states import Channel, DeliveryStatus, NotificationStatus
 from domain.time import utc_now
@@ -64,7 +64,7 @@ def document(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 def shown(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
     view = notification_view(document(*deliveries, **fields), now=NOON)
-    return msgspec.json.decode(JSONRenderer().render(view))
+    return msgspec.json.decode(encode(view))
 
 
 def test_minimal_notification_is_shown() -> None:
