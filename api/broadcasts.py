@@ -207,10 +207,12 @@ def broadcast_view(
 def _reason_views(
     stored: Mapping[str, Mapping[str, Any]], *, with_ids: bool
 ) -> list[SkipReasonView]:
-    by_count = sorted(stored.items(), key=lambda one: (-one[1]["count"], one[0]))
+    by_count = sorted(stored.items(), key=lambda skipped: (-skipped[1]["count"], skipped[0]))
     return [
-        SkipReasonView(code=code, count=one["count"], examples=one["examples"] if with_ids else [])
-        for code, one in by_count
+        SkipReasonView(
+            code=code, count=skipped["count"], examples=skipped["examples"] if with_ids else []
+        )
+        for code, skipped in by_count
     ]
 
 
@@ -230,12 +232,12 @@ def _preview_view(found: BroadcastPreview, *, with_ids: bool) -> BroadcastPrevie
         rejected=_reason_views(_counted(found.page.rejected), with_ids=with_ids),
         limits=[
             LimitEffectView(
-                name=one.limit.name,
-                overflow=one.limit.overflow,
-                over_limit=one.recipients,
-                estimate=found.estimate(one.recipients),
+                name=effect.limit.name,
+                overflow=effect.limit.overflow,
+                over_limit=effect.recipients,
+                estimate=found.estimate(effect.recipients),
             )
-            for one in found.limits
+            for effect in found.limits
         ],
     )
 
@@ -322,7 +324,9 @@ def list_broadcasts(request: ClientRequest) -> Response:
         client_id=request.client.id, limit=page_request.limit, cursor=page_request.cursor
     )
     shows_registry = _shows_registry(request)
-    results = [broadcast_view(one, shows_registry=shows_registry) for one in page.documents]
+    results = [
+        broadcast_view(broadcast, shows_registry=shows_registry) for broadcast in page.documents
+    ]
     cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
     return Response(BroadcastList(results=results, **cursors))
 

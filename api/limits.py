@@ -82,7 +82,7 @@ class RecipientLimitList(msgspec.Struct, kw_only=True, frozen=True):
 @operation(scope=WRITE, response=LimitList)
 def list_limits(_request: ClientRequest) -> Response:
     """List the limits by name."""
-    return Response(LimitList(results=[_limit_view(one) for one in limits.read_limits()]))
+    return Response(LimitList(results=[_limit_view(limit) for limit in limits.read_limits()]))
 
 
 @operation(scope=WRITE, response=LimitView, parameters=(NAME,))
@@ -121,7 +121,7 @@ def list_recipient_limits(_request: ClientRequest, user_id: str) -> Response:
     """List the limits with the use of a recipient, registered or not."""
     now, person = utc_now(), limits.person_of_user(user_id_or_404(user_id))
     found = limits.read_usage(limits.active_limits(), person=person, now=now)
-    return Response(RecipientLimitList(results=[_usage_view(one) for one in found]))
+    return Response(RecipientLimitList(results=[_usage_view(usage) for usage in found]))
 
 
 @operation(
@@ -163,17 +163,17 @@ def _set_stricter(
     return Response(_usage_view(found))
 
 
-def _usage_view(one: LimitUsage) -> RecipientLimitView:
+def _usage_view(usage: LimitUsage) -> RecipientLimitView:
     return RecipientLimitView(
-        name=one.limit.name,
-        max=one.limit.maximum,
-        period_seconds=int(one.limit.period.total_seconds()),
-        min_gap_seconds=int(one.limit.min_gap.total_seconds()),
-        is_stricter=one.is_stricter,
-        used=len(one.uses),
-        waiting=one.waiting,
-        used_at=list(one.uses),
-        next_at=one.next_at,
+        name=usage.limit.name,
+        max=usage.limit.maximum,
+        period_seconds=int(usage.limit.period.total_seconds()),
+        min_gap_seconds=int(usage.limit.min_gap.total_seconds()),
+        is_stricter=usage.is_stricter,
+        used=len(usage.uses),
+        waiting=usage.waiting,
+        used_at=list(usage.uses),
+        next_at=usage.next_at,
     )
 
 

@@ -105,7 +105,10 @@ def _page(
         "undo": reverse("resubscribe", kwargs={"token": token}) if subscriber else "",
     }
     nearest = find_nearest(locale or get_language_from_request(request), LANGUAGES)
-    files = [*(f"{FOLDER}/{one}/{state}.html" for one in nearest), f"{FOLDER}/{state}.html"]
+    files = [
+        *(f"{FOLDER}/{language}/{state}.html" for language in nearest),
+        f"{FOLDER}/{state}.html",
+    ]
     response = HttpResponse(select_template(files).render(context), status=status)
     response["Content-Security-Policy"] = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self'; base-uri 'none'; "

@@ -58,13 +58,28 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
     }
     if "GET" in described:
         described["HEAD"] = described["GET"]
-    scopes = {method: one.scope for method, one in described.items()}
+    scopes = {method: described_method.scope for method, described_method in described.items()}
     attributes = {
         "scopes": scopes,
-        "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
-        "unaudited": {method: one.unaudited for method, one in described.items() if one.unaudited},
-        "relies_on_copies": {method for method, one in described.items() if one.relies_on_copies},
-        "query_parameters": {method: _query_parameters(one) for method, one in described.items()},
+        "test_mode": {
+            method: described_method.test_mode
+            for method, described_method in described.items()
+            if described_method.test_mode
+        },
+        "unaudited": {
+            method: described_method.unaudited
+            for method, described_method in described.items()
+            if described_method.unaudited
+        },
+        "relies_on_copies": {
+            method
+            for method, described_method in described.items()
+            if described_method.relies_on_copies
+        },
+        "query_parameters": {
+            method: _query_parameters(described_method)
+            for method, described_method in described.items()
+        },
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }
     base = InboxView if None in scopes.values() else ApiView

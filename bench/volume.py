@@ -283,7 +283,7 @@ def time_claim() -> float:
     started = time.perf_counter()
     queue = fair_queue.FairQueue(FIRST_CLIENT, Channel.EMAIL, Priority.NORMAL)
     found = fair_queue.due(queue, until=now, now=now, limit=size + 1)
-    ids = [one.notification_id for one in found[:size]]
+    ids = [due.notification_id for due in found[:size]]
     claims = leases.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
     milliseconds = 1000 * (time.perf_counter() - started)
     if len(claims) != size:

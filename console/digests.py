@@ -151,8 +151,10 @@ class DigestAdmin(ReadOnlyAdmin):
     def own_urls(self) -> list[URLPattern]:
         """Return the URLs of the actions."""
         return [
-            self.url(f"<path:object_id>/{one.name}/", self.action_view, one.name, action=one)
-            for one in ACTIONS
+            self.url(
+                f"<path:object_id>/{action.name}/", self.action_view, action.name, action=action
+            )
+            for action in ACTIONS
         ]
 
     def change_view(

@@ -44,7 +44,7 @@ def show(request: HttpRequest) -> HttpResponse:
         except InvalidCursorError:
             return HttpResponseRedirect(reverse(PAGE))
     inbox = inbox_of(request)
-    own = next((one for one in operators() if one.user_id == inbox.user_id), None)
+    own = next((operator for operator in operators() if operator.user_id == inbox.user_id), None)
     found = feed.page(inbox, limit=PAGE_LENGTH, cursor=cursor)
     older = (
         paging.encode_cursor(
@@ -56,7 +56,7 @@ def show(request: HttpRequest) -> HttpResponse:
     context = {
         **admin.site.each_context(request),
         "title": "My alerts",
-        "alerts": [_row(one) for one in found.documents],
+        "alerts": [_row(document) for document in found.documents],
         "unread": feed.counts(inbox).unread,
         "older": older,
         "is_first": cursor is None,

@@ -87,21 +87,21 @@ def join_digests(
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Return the deliveries to send by themselves, and those that wait for a digest."""
     slugs = types.digested_slugs()
-    concerned = [one for one in claims if one.digest_id is not None or one.type in slugs]
+    concerned = [claim for claim in claims if claim.digest_id is not None or claim.type in slugs]
     if not concerned:
         return list(claims), []
-    waiting = _still_waiting([one for one in concerned if one.digest_id is not None], now)
+    waiting = _still_waiting([claim for claim in concerned if claim.digest_id is not None], now)
     joining = [
-        (one, digest)
-        for one in concerned
-        if one.reference not in waiting
-        and (digest := digest_for(one)) is not None
+        (claim, digest)
+        for claim in concerned
+        if claim.reference not in waiting
+        and (digest := digest_for(claim)) is not None
         and not digest.is_only_over_limit
     ]
     joined = _join(joining, now)
     decided = waiting | joined
-    alone = [one for one in claims if one.reference not in decided]
-    return alone, [decided[one.reference] for one in claims if one.reference in decided]
+    alone = [claim for claim in claims if claim.reference not in decided]
+    return alone, [decided[claim.reference] for claim in claims if claim.reference in decided]
 
 
 def join_over_limit(refused: Sequence[NotSent], *, now: datetime) -> list[NotSent]:
@@ -109,10 +109,10 @@ def join_over_limit(refused: Sequence[NotSent], *, now: datetime) -> list[NotSen
 
     One that can't join stays refused, for example because its recipient wants no digests.
     """
-    claims = [one.claimed for one in refused]
-    found = [(one, digest) for one in claims if (digest := digest_for(one)) is not None]
+    claims = [unsent.claimed for unsent in refused]
+    found = [(claim, digest) for claim in claims if (digest := digest_for(claim)) is not None]
     joined = _join(found, now, is_over_limit=True)
-    return [joined.get(one.claimed.reference, one) for one in refused]
+    return [joined.get(unsent.claimed.reference, unsent) for unsent in refused]
 
 
 def digest_for(claimed: ClaimedDelivery) -> Digest | None:
@@ -136,7 +136,9 @@ def digest_for(claimed: ClaimedDelivery) -> Digest | None:
 
 def confirm_joined(joined: Sequence[NotSent], *, now: datetime) -> None:
     """Make members due again whose digest was closed while they were stored."""
-    pairs = [(one.claimed.notification_id, one.digest_id) for one in joined if one.digest_id]
+    pairs = [
+        (claim.claimed.notification_id, claim.digest_id) for claim in joined if claim.digest_id
+    ]
     if not pairs:
         return
     crash_points.reach(Boundary.DIGEST_JOINED)
@@ -202,7 +204,9 @@ def _person_of(claimed: ClaimedDelivery) -> str | None:
 
 def _still_waiting(claims: Sequence[ClaimedDelivery], now: datetime) -> dict[str, NotSent]:
     """Return members whose digest isn't closed yet. The others, which it missed, join again."""
-    found = digests.find_digests([one.digest_id for one in claims if one.digest_id is not None])
+    found = digests.find_digests(
+        [claim.digest_id for claim in claims if claim.digest_id is not None]
+    )
     waiting = {}
     for claimed in claims:
         digest = found.get(claimed.digest_id) if claimed.digest_id is not None else None
@@ -236,11 +240,11 @@ def _join(
         return {}
     decided: dict[str, NotSent] = {}
     try:
-        user_ids = [one.user_id for one, _ in joining if one.user_id is not None]
+        user_ids = [claim.user_id for claim, _ in joining if claim.user_id is not None]
         registered = recipients.find_registered(user_ids)
         openings: dict[str, Opening] = {}
         groups: dict[str, str] = {}
-        for claimed, digest in sorted(joining, key=lambda one: one[0].created_at):
+        for claimed, digest in sorted(joining, key=lambda pair: pair[0].created_at):
             opening = _opening(claimed, digest, registered.get(claimed.user_id or ""), now)
             if opening is not None:
                 groups[claimed.reference] = opening.group
@@ -262,7 +266,7 @@ def _join(
         digests.slide_digests(slides, now=now)
     except PyMongoError as error:
         log.warning("digests_not_joined", reason=type(error).__name__, deliveries=len(joining))
-        return {one.reference: _not_opened(one, now) for one, _ in joining}
+        return {claim.reference: _not_opened(claim, now) for claim, _ in joining}
     return decided
 
 
@@ -334,36 +338,41 @@ def _opening(
 
 def _close(closings: Sequence[Closing], clock: Clock) -> None:
     now = clock()
-    sealed = [_sealed_before(one) for one in closings if one.is_sealed]
-    sealed += digests.seal(_decide([one for one in closings if not one.is_sealed], now), now=now)
+    sealed = [_sealed_before(closing) for closing in closings if closing.is_sealed]
+    sealed += digests.seal(
+        _decide([closing for closing in closings if not closing.is_sealed], now), now=now
+    )
     crash_points.reach(Boundary.DIGEST_SEALED)
     by_outcome: dict[DigestOutcome, list[Seal]] = {}
-    for one in sealed:
-        by_outcome.setdefault(one.outcome, []).append(one)
+    for seal in sealed:
+        by_outcome.setdefault(seal.outcome, []).append(seal)
     accepted = _store_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
     crash_points.reach(Boundary.DIGEST_CARRIED)
     _erase_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
     digests.merge_members(
         {
-            one.closing.id: (one.closing.epoch, _carrier_of(one.closing.id))
-            for one in by_outcome.get(DigestOutcome.SENT, [])
+            seal.closing.id: (seal.closing.epoch, _carrier_of(seal.closing.id))
+            for seal in by_outcome.get(DigestOutcome.SENT, [])
         },
         now=now,
     )
     separate = by_outcome.get(DigestOutcome.SEPARATE, [])
-    digests.separate_members({one.closing.id: one.closing.epoch for one in separate}, now=now)
+    digests.separate_members({seal.closing.id: seal.closing.epoch for seal in separate}, now=now)
     digests.cancel_members(
-        {one.closing.id: one.closing.epoch for one in by_outcome.get(DigestOutcome.CANCELLED, [])},
+        {
+            seal.closing.id: seal.closing.epoch
+            for seal in by_outcome.get(DigestOutcome.CANCELLED, [])
+        },
         now=now,
     )
     crash_points.reach(Boundary.DIGEST_MERGED)
     digests.finish(
         [
             (
-                one.closing.id,
-                _carrier_of(one.closing.id) if one.outcome is DigestOutcome.SENT else None,
+                seal.closing.id,
+                _carrier_of(seal.closing.id) if seal.outcome is DigestOutcome.SENT else None,
             )
-            for one in sealed
+            for seal in sealed
         ],
         now=now,
     )
@@ -371,13 +380,13 @@ def _close(closings: Sequence[Closing], clock: Clock) -> None:
     wakeups.send_later(
         [
             wakeups.Wakeup(member.notification_id, member.channel, member.priority, now)
-            for one in separate
-            for member in one.members
+            for seal in separate
+            for member in seal.members
         ],
         now=now,
     )
     lag = max(
-        ((now - one.closing.document["closes_at"]).total_seconds() for one in sealed), default=0
+        ((now - seal.closing.document["closes_at"]).total_seconds() for seal in sealed), default=0
     )
     log.info(
         "digests_closed", digests=len(sealed), carriers=len(accepted), lag_seconds=round(lag, 1)
@@ -397,15 +406,23 @@ def _sealed_before(closing: Closing) -> Seal:
 
 def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
     """Drop members that aren't needed any more, and return the outcome of each digest."""
-    dropped = _not_needed([m for one in closings for m in one.members], now)
+    dropped = _not_needed([m for closing in closings for m in closing.members], now)
     digests.drop_members(
-        [(one.claimed, one.status, one.code, one.reason) for one in dropped.values()], now=now
+        [
+            (unsent.claimed, unsent.status, unsent.code, unsent.reason)
+            for unsent in dropped.values()
+        ],
+        now=now,
     )
-    ended = [one.claimed.notification_id for one in dropped.values() if one.claimed.later_channels]
+    ended = [
+        unsent.claimed.notification_id
+        for unsent in dropped.values()
+        if unsent.claimed.later_channels
+    ]
     steps.open_next_steps(ids=ended, now=now)
     seals = []
     for closing in closings:
-        left = [one for one in closing.members if one.reference not in dropped]
+        left = [member for member in closing.members if member.reference not in dropped]
         outcome, version, content = DigestOutcome.SENT, None, None
         type_config = types.find_type(closing.document["type"])
         if closing.document["is_cancelled"]:
@@ -447,20 +464,20 @@ def _not_needed(members: Sequence[ClaimedDelivery], now: datetime) -> dict[str, 
             found[member.reference] = NotSent(member, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     # The carrier has its own quiet hours.
     _, ineligible = eligibility.filter_eligible(
-        [one for one in members if one.reference not in found],
+        [member for member in members if member.reference not in found],
         now=now,
         has_provider=True,
         with_quiet_hours=False,
     )
-    return found | {one.claimed.reference: one for one in ineligible}
+    return found | {unsent.claimed.reference: unsent for unsent in ineligible}
 
 
 def _store_carriers(seals: Sequence[Seal], now: datetime) -> list[NotificationDocument]:
     """Store the carriers of sealed digests. Idempotent by the digests' IDs."""
     # A digest whose carrier is stored has no member left if a lost worker had merged them.
-    new = [_carrier(one, now) for one in seals if one.members]
+    new = [_carrier(seal, now) for seal in seals if seal.members]
     results = acceptance.accept(callback_events.mark_for_callbacks(new), now=now)
-    return [one.document for one in results if isinstance(one, Accepted)]
+    return [result.document for result in results if isinstance(result, Accepted)]
 
 
 def _erase_carriers(seals: Sequence[Seal], now: datetime) -> None:
@@ -469,19 +486,19 @@ def _erase_carriers(seals: Sequence[Seal], now: datetime) -> None:
     An erasure marks the digests before it looks for notifications, so that it finds the carrier, or
     the mark is found here.
     """
-    if erased := digests.find_erased([one.closing.id for one in seals]):
-        removal.erase_content([_carrier_of(one) for one in erased], now=now)
+    if erased := digests.find_erased([seal.closing.id for seal in seals]):
+        removal.erase_content([_carrier_of(digest_id) for digest_id in erased], now=now)
 
 
 def _carrier_of(digest_id: ObjectId) -> ObjectId:
     return ObjectId(carrier_id(str(digest_id)))
 
 
-def _carrier(one: Seal, now: datetime) -> NewNotification:
-    closing, newest = one.closing, one.members[-1]
-    content, problem = one.content, None
+def _carrier(seal: Seal, now: datetime) -> NewNotification:
+    closing, newest = seal.closing, seal.members[-1]
+    content, problem = seal.content, None
     if content is None:
-        content, problem = _compose_again(one, now)
+        content, problem = _compose_again(seal, now)
     delivery = NewDelivery(channel=newest.channel)
     if content is None:
         # Its members are fixed, so it ends as failed where support staff see it.
@@ -492,7 +509,7 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
             failure_code=FailureCode.RENDER_FAILED,
             failure_reason=problem,
         )
-    expiries = [one.expires_at for one in one.members]
+    expiries = [member.expires_at for member in seal.members]
     expires_at = max((at for at in expiries if at is not None), default=None)
     return NewNotification(
         id=_carrier_of(closing.id),
@@ -501,9 +518,9 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
         recipient=newest.recipient,
         type=newest.type,
         category=newest.category,
-        priority=digests.most_urgent(one.members),
+        priority=digests.most_urgent(seal.members),
         content=content,
-        data=_data(closing, one.members, now),
+        data=_data(closing, seal.members, now),
         deliveries=(delivery,),
         max_attempts=newest.max_attempts,
         send_at=now,
@@ -512,18 +529,18 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
         request_id=newest.request_id,
         is_test=newest.is_test,
         digest_id=closing.id,
-        ignores_limits=all(member.ignores_limits for member in one.members),
+        ignores_limits=all(member.ignores_limits for member in seal.members),
         created_at=now,
     )
 
 
-def _compose_again(one: Seal, now: datetime) -> tuple[Content | None, str | None]:
+def _compose_again(seal: Seal, now: datetime) -> tuple[Content | None, str | None]:
     """Return the content of a carrier whose digest was sealed by a worker that was lost."""
-    type_config = types.find_type(one.closing.document["type"])
+    type_config = types.find_type(seal.closing.document["type"])
     if type_config is None:
         return None, "The type is missing."
-    pinned = replace(type_config, template_version=one.template_version or 0)
-    return _compose(one.closing, one.members, pinned, now)
+    pinned = replace(type_config, template_version=seal.template_version or 0)
+    return _compose(seal.closing, seal.members, pinned, now)
 
 
 def _compose(
@@ -544,7 +561,7 @@ def _compose(
         log.exception("digest_not_composed", digest_id=str(closing.id))
         return None, type(error).__name__
     if problems.problems:
-        return None, "; ".join(one.detail for one in problems.problems)
+        return None, "; ".join(problem.detail for problem in problems.problems)
     return content, None
 
 

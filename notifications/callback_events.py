@@ -52,8 +52,10 @@ class _LastWakeup:
 def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
     """Mark the new notifications whose clients have a callback endpoint. Raises PyMongoError."""
     return [
-        replace(one, has_callback=True) if subscriptions.is_subscribed(one.client_id) else one
-        for one in new
+        replace(notification, has_callback=True)
+        if subscriptions.is_subscribed(notification.client_id)
+        else notification
+        for notification in new
     ]
 
 
@@ -102,8 +104,8 @@ def publish_events(*, now: datetime) -> int:
 def events_of(document: NotificationDocument) -> list[Event]:
     """Return all events of a notification to report so far, with stable IDs."""
     deliveries = document["delivery"]
-    events = [event for one in deliveries for event in _delivery_events(document, one)]
-    if all(DeliveryStatus(one["status"]) not in OPEN for one in deliveries):
+    events = [event for delivery in deliveries for event in _delivery_events(document, delivery)]
+    if all(DeliveryStatus(delivery["status"]) not in OPEN for delivery in deliveries):
         events.append(_completed_event(document))
     if "action" in document:
         events.append(_acted_event(document))
@@ -167,13 +169,13 @@ def _completed_event(document: NotificationDocument) -> Event:
     return _event(
         document,
         E.NOTIFICATION_COMPLETED,
-        name=f"completed_{_milliseconds(max(one['first_due_at'] for one in deliveries))}",
+        name=f"completed_{_milliseconds(max(delivery['first_due_at'] for delivery in deliveries))}",
         at=document["updated_at"],
         data={
             "status": document["status"],
             "deliveries": [
-                {name: one.get(name) for name in ("channel", "status", "failure_code")}
-                for one in deliveries
+                {name: delivery.get(name) for name in ("channel", "status", "failure_code")}
+                for delivery in deliveries
             ],
         },
     )

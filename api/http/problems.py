@@ -355,12 +355,12 @@ RESTARTING = ProblemType("restarting", 503, _UNAVAILABLE, "The process is restar
 TOO_MANY_STREAMS = ProblemType("too_many_streams", 503, _UNAVAILABLE, "Stream limit reached.")
 
 _STATE_TYPES = {
-    one.code: one
-    for one in (INVALID_STATE, RECIPIENT_SUPPRESSED, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
+    problem.code: problem
+    for problem in (INVALID_STATE, RECIPIENT_SUPPRESSED, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
 }
 _TYPES_BY_STATUS = {
-    one.status: one
-    for one in (
+    problem.status: problem
+    for problem in (
         UNAUTHENTICATED,
         INSUFFICIENT_SCOPE,
         METHOD_NOT_ALLOWED,

@@ -39,17 +39,17 @@ def _refusals(
     query: QueryDict, known: Mapping[str, bool]
 ) -> Iterator[tuple[ProblemType, FieldProblem]]:
     for name in query:
-        one: ProblemType | None = None
+        value: ProblemType | None = None
         suggestion = ""
         if name not in known:
-            one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(known))
+            value, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(known))
         elif not known[name] and len(query.getlist(name)) > 1:
-            one = REPEATED_PARAMETER
-        if one is not None:
+            value = REPEATED_PARAMETER
+        if value is not None:
             is_plain = PLAIN_NAME.fullmatch(name) is not None
-            detail = one.detail.format(name=name) if is_plain else "Unknown parameter."
+            detail = value.detail.format(name=name) if is_plain else "Unknown parameter."
             pointer = f"/{name}" if is_plain else ""
-            yield one, FieldProblem(pointer, one.code, detail + suggestion)
+            yield value, FieldProblem(pointer, value.code, detail + suggestion)
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:

@@ -172,7 +172,7 @@ def find_counter(request: Request) -> tuple[Counter, int]:
 
 def _run_script(wanted: Sequence[tuple[Counter, int, int]]) -> list[RateLimitStatus | None]:
     """Return the status of each counter with its limit and the cost of the request."""
-    limited = [one for one in wanted if one[1]]
+    limited = [counted for counted in wanted if counted[1]]
     if not limited:
         return [None] * len(wanted)
     try:

@@ -122,8 +122,8 @@ def inbox_item(document: NotificationDocument, *, now: datetime) -> InboxItem:
 def _actions(type_slug: str) -> list[InboxAction]:
     kind = types.find_type(type_slug)
     return [
-        InboxAction(id=one.id, label=one.label, style=one.style, link=one.link)
-        for one in (kind.actions if kind else ())
+        InboxAction(id=action.id, label=action.label, style=action.style, link=action.link)
+        for action in (kind.actions if kind else ())
     ]
 
 

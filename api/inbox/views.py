@@ -41,7 +41,7 @@ PARAMETERS = (
         "snoozed", bool, description="true: only snoozed, the next to come back first."
     ),
     OpenApiParameter("type", str),
-    OpenApiParameter("category", str, enum=[one.value for one in Category]),
+    OpenApiParameter("category", str, enum=[category.value for category in Category]),
     *paging.PARAMETERS,
 )
 

@@ -52,7 +52,7 @@ def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView
         else BulkResultView(index=index, error=to_api_error(outcome).body(request))
         for index, outcome in enumerate(outcomes)
     ]
-    accepted = sum(one.error is None for one in results)
+    accepted = sum(result.error is None for result in results)
     return BulkView(accepted=accepted, rejected=len(results) - accepted, results=results)
 
 

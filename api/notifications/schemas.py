@@ -279,14 +279,14 @@ def notification_views(
     choices = retry_choices(documents, now=now) if has_can_retry else {}
     return [
         notification_view(
-            one,
-            can_retry=has_can_retry and bool(choices[one["_id"]].channels),
+            document,
+            can_retry=has_can_retry and bool(choices[document["_id"]].channels),
             adjusted=adjusted,
             shows_registry=shows_registry,
             carrier_statuses=carrier_statuses,
             now=now,
         )
-        for one in documents
+        for document in documents
     ]
 
 
@@ -311,23 +311,27 @@ def notification_view(
         content = rendering.hide_registry(content, data=document["data"], recipient=recipient)
         recipient = recipient.as_given()
     is_time_hidden = not shows_registry and document.get("scheduled_local") is not None
-    waits: dict[str, Wait] = {one.channel: one for one in find_waits(document["delivery"], now=now)}
+    waits: dict[str, Wait] = {
+        wait.channel: wait for wait in find_waits(document["delivery"], now=now)
+    }
     deliveries = [
         view_of(
             DeliveryView,
-            one,
+            delivery,
             next_attempt_at=wait.until
-            if (wait := waits.get(one["channel"])) and not is_time_hidden
+            if (wait := waits.get(delivery["channel"])) and not is_time_hidden
             else None,
             wait_reason=wait.reason if wait else None,
-            opens_at=one["first_due_at"] if "step" in one and not is_time_hidden else None,
-            digest_id=_hex(one.get("digest_id")),
-            carried_by=_hex(one.get("carried_by")),
+            opens_at=delivery["first_due_at"]
+            if "step" in delivery and not is_time_hidden
+            else None,
+            digest_id=_hex(delivery.get("digest_id")),
+            carried_by=_hex(delivery.get("carried_by")),
             carrier_status=carrier_statuses.get(carrier_id)
-            if carrier_statuses and (carrier_id := one.get("carried_by")) is not None
+            if carrier_statuses and (carrier_id := delivery.get("carried_by")) is not None
             else None,
         )
-        for one in document["delivery"]
+        for delivery in document["delivery"]
     ]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
@@ -345,7 +349,7 @@ def notification_view(
         broadcast_id=_hex(document.get("broadcast_id")),
         digest_id=_hex(document.get("digest_id")),
         resent_from=_hex(document.get("resent_from")),
-        resent_as=[str(one) for one in document["resent_as"]],
+        resent_as=[str(resend_id) for resend_id in document["resent_as"]],
         adjusted=adjusted and not is_time_hidden,
         **(dict.fromkeys(("scheduled_at", "expires_at")) if is_time_hidden else {}),
         phase=PHASES[NotificationStatus(document["status"])],
@@ -362,14 +366,16 @@ def notification_view(
 
 def _retry_fields(deliveries: Sequence[DeliveryDocument]) -> dict[str, Any]:
     retried_at, retry_at, counted, limit = [], [], 1, 1
-    for one in deliveries:
-        limit = max(limit, one["max_attempts"])
-        if not (count := one["attempt_count"]):
+    for delivery in deliveries:
+        limit = max(limit, delivery["max_attempts"])
+        if not (count := delivery["attempt_count"]):
             continue
-        counted = max(counted, count - one["uncounted_attempts"])
-        if count > 1 and (at := one.get("last_attempt_at")) is not None:
+        counted = max(counted, count - delivery["uncounted_attempts"])
+        if count > 1 and (at := delivery.get("last_attempt_at")) is not None:
             retried_at.append(at)
-        if one["status"] == DeliveryStatus.PENDING and (due_at := one.get("next_attempt_at")):
+        if delivery["status"] == DeliveryStatus.PENDING and (
+            due_at := delivery.get("next_attempt_at")
+        ):
             retry_at.append(due_at)
     return {
         "retry_count": counted - 1,
@@ -399,7 +405,8 @@ def accepted_view(
 
 def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
     return [
-        WarningView(channel=one.channel, code=one.code.value, detail=one.detail) for one in found
+        WarningView(channel=warning.channel, code=warning.code.value, detail=warning.detail)
+        for warning in found
     ]
 
 
@@ -489,23 +496,25 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
         adjusted=preview.is_time_adjusted and not is_time_hidden,
         expires_at=None if is_time_hidden else notification.expires_at,
         plan_until=notification.plan_until,
-        channels=[_channel_view(one, is_time_hidden=is_time_hidden) for one in preview.channels],
+        channels=[
+            _channel_view(channel, is_time_hidden=is_time_hidden) for channel in preview.channels
+        ],
         warnings=_warning_views(preview.warnings),
     )
 
 
-def _channel_view(one: ChannelPreview, *, is_time_hidden: bool) -> ChannelPreviewView:
+def _channel_view(shown: ChannelPreview, *, is_time_hidden: bool) -> ChannelPreviewView:
     fields = ("subject", "text", "html", "image_url", "deep_link")
-    message = one.message
+    message = shown.message
     return ChannelPreviewView(
-        channel=one.channel,
-        would_send=one.not_sent_reason is None,
-        reason=one.not_sent_reason,
-        step=one.step,
-        opens_at=None if is_time_hidden else one.opens_at,
+        channel=shown.channel,
+        would_send=shown.not_sent_reason is None,
+        reason=shown.not_sent_reason,
+        step=shown.step,
+        opens_at=None if is_time_hidden else shown.opens_at,
         **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
-        problem=one.problem,
+        problem=shown.problem,
     )
 
 

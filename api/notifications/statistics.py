@@ -79,7 +79,7 @@ def get_notification_stats(request: ClientRequest) -> Response:
     selection = StatisticsFilter(client_id=request.client.id, user_id=query.get("user_id"), **times)
     found = statistics.count_notifications(selection, by=by)
     groups = [
-        msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
+        msgspec.convert(group, StatisticsGroupView, from_attributes=True) for group in found.groups
     ]
     return Response(
         StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)

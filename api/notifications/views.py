@@ -139,7 +139,7 @@ def get_notification(request: ClientRequest, notification_id: str) -> Response:
     fields = parse_fields(query, NotificationView, problems)
     problems.raise_if_any()
     document = notification_or_404(request, notification_id)
-    carriers = [id_ for one in document["delivery"] if (id_ := one.get("carried_by"))]
+    carriers = [id_ for delivery in document["delivery"] if (id_ := delivery.get("carried_by"))]
     statuses = queries.statuses(carriers) if carriers else None
     return Response(_sparse_views(request, [document], fields, carrier_statuses=statuses)[0])
 
@@ -170,7 +170,7 @@ def delete_notification(request: ClientRequest, notification_id: str) -> Respons
 def list_attempts(request: ClientRequest, notification_id: str) -> Response:
     """List the attempts of a notification, oldest first."""
     attempts = queries.attempts_with_receipts(notification_or_404(request, notification_id))
-    return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
+    return Response(AttemptList(results=[attempt_view(attempt) for attempt in attempts]))
 
 
 def list_page(request: ClientRequest, fixed: dict[str, Any]) -> Response:
@@ -202,7 +202,7 @@ def _sparse_views(
         has_can_retry=fields is None or "can_retry" in fields,
         now=utc_now(),
     )
-    return [select_fields(one, fields) for one in views]
+    return [select_fields(view, fields) for view in views]
 
 
 _mark_operation = operation(

@@ -121,7 +121,7 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
         if schema.get("type") == "object" and "properties" not in schema:
             # Without it, a generator of types may read "no property is allowed".
             schema.setdefault("additionalProperties", True)
-    paths = sorted(result["paths"].items(), key=lambda one: _place_of(one[0]))
+    paths = sorted(result["paths"].items(), key=lambda path: _place_of(path[0]))
     result["paths"] = dict(paths)
     result["tags"] = [{"name": name} for name in RESOURCES]
     for path, item in result["paths"].items():
@@ -176,15 +176,15 @@ def _schemas_in(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every object within a part of the document, but nothing within examples."""
     if isinstance(value, dict):
         yield value
-        for name, one in value.items():
+        for name, branch in value.items():
             if name == "properties":
                 # A property may have any name.
-                yield from chain.from_iterable(map(_schemas_in, one.values()))
+                yield from chain.from_iterable(map(_schemas_in, branch.values()))
             elif name not in ("example", "examples", "default", "enum", "const"):
-                yield from _schemas_in(one)
+                yield from _schemas_in(branch)
     elif isinstance(value, list):
-        for one in value:
-            yield from _schemas_in(one)
+        for branch in value:
+            yield from _schemas_in(branch)
 
 
 def _describe_operation(description: dict[str, Any], *, is_live_only: bool) -> None:
@@ -296,9 +296,9 @@ def _header(name: str) -> dict[str, Any]:
 def _set_time_formats(schemas: dict[str, Any]) -> None:
     """Set the format of timestamps: msgspec sets it only for types that require a time zone."""
     for info in msgspec.inspect.multi_type_info(structures.values()):
-        for one in _structures(info):
-            properties = schemas[one.cls.__name__]["properties"]
-            for field in one.fields:
+        for structure in _structures(info):
+            properties = schemas[structure.cls.__name__]["properties"]
+            for field in structure.fields:
                 if _is_time(field.type):
                     schema = properties[field.encode_name]
                     (schema.get("anyOf") or [schema])[0]["format"] = "date-time"
@@ -335,7 +335,7 @@ def _inner_types(info: Any) -> Sequence[Any]:
 
 def _is_time(info: Any) -> bool:
     if isinstance(info, msgspec.inspect.UnionType):
-        return any(_is_time(one) for one in info.types)
+        return any(_is_time(type_) for type_ in info.types)
     if isinstance(info, msgspec.inspect.Metadata):
         return _is_time(info.type)
     return isinstance(info, msgspec.inspect.DateTimeType)

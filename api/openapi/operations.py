@@ -138,7 +138,7 @@ def operation(
     )
     body = _reference(response) if response else None
     responses: dict[Any, Any] = {
-        one: OpenApiResponse(body, status_title(one)) for one in (status, also_status) if one
+        code: OpenApiResponse(body, status_title(code)) for code in (status, also_status) if code
     }
     return _describe(
         described, responses, request={"application/json": _reference(request)} if request else None
@@ -199,16 +199,16 @@ def _standard_problems(
         yield from (MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED)
         if is_body_required:
             yield EMPTY_BODY
-    for one in parameters:
-        if one.location == OpenApiParameter.PATH:
+    for parameter in parameters:
+        if parameter.location == OpenApiParameter.PATH:
             yield NOT_FOUND
-        elif one.location == OpenApiParameter.QUERY:
+        elif parameter.location == OpenApiParameter.QUERY:
             yield VALIDATION_FAILED
-            if one.name == "cursor":
+            if parameter.name == "cursor":
                 yield INVALID_CURSOR
-        elif one.name == idempotency.HEADER:
+        elif parameter.name == idempotency.HEADER:
             yield from (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED)
-            if one.required:
+            if parameter.required:
                 yield MISSING_IDEMPOTENCY_KEY
 
 

@@ -73,7 +73,9 @@ def render_content(document: NotificationDocument) -> RenderedContent:
     recipient = replace(recipient_of(document), email=None, phone=None)
     data = variables(document, unmasked=True)
     # What remained until a reminder's event when it was sent.
-    sent_at = min((at for one in document["delivery"] if (at := one.get("sent_at"))), default=None)
+    sent_at = min(
+        (at for delivery in document["delivery"] if (at := delivery.get("sent_at"))), default=None
+    )
     try:
         messages = [
             rendering.render_message(
@@ -167,7 +169,9 @@ def channel_rows(
             unmasked=unmasked,
             now=now,
         )
-        row["suppressions"] = [one for one in suppressions if one["channel"] == channel]
+        row["suppressions"] = [
+            suppression for suppression in suppressions if suppression["channel"] == channel
+        ]
         row["digest"] = _digest_line(delivery, carriers, now=now)
         rows.append(row)
     return rows
@@ -214,7 +218,9 @@ def _digest_line(
     digest = columns.link(reverse(DIGEST, args=[digest_id]), "digest")
     if delivery["status"] != S.MERGED:
         return format_html("Part of a {}", digest) if delivery["status"] in OPEN else None
-    carrier = next((one for one in carriers if one["_id"] == delivery.get("carried_by")), None)
+    carrier = next(
+        (carrier for carrier in carriers if carrier["_id"] == delivery.get("carried_by")), None
+    )
     if carrier is None:
         return format_html("Sent in a {}", digest)
     return format_html(

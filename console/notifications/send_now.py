@@ -77,16 +77,16 @@ def find_obstacles(documents: Sequence[NotificationDocument], *, now: datetime) 
 def _refused(claims: Sequence[ClaimedDelivery], *, now: datetime) -> dict[str, NotSent]:
     """Return why the engine wouldn't send deliveries now, by reference."""
     found: list[NotSent] = []
-    for channel, is_test in {(one.channel, one.is_test) for one in claims}:
+    for channel, is_test in {(claim.channel, claim.is_test) for claim in claims}:
         ready, not_sent = eligibility.filter_eligible(
-            [one for one in claims if (one.channel, one.is_test) == (channel, is_test)],
+            [claim for claim in claims if (claim.channel, claim.is_test) == (channel, is_test)],
             now=now,
             has_provider=bool(providers_for(channel, test=is_test)),
         )
         found += not_sent
         if channel is Channel.PUSH and ready:
             found += resolve_targets(ready, channel=channel, now=now).not_sent
-    return {one.claimed.reference: one for one in found}
+    return {delivery.claimed.reference: delivery for delivery in found}
 
 
 def _wait(refusal: NotSent, *, now: datetime) -> SafeString | str:
@@ -102,13 +102,13 @@ def _phrase(sentence: str) -> str:
 def _outages(*, now: datetime) -> dict[Channel, SafeString | str]:
     """Return why no provider of a channel sends, by channel."""
     pauses = provider_pauses.pauses()
-    circuits = {one.name: one for one in circuit_breaker.circuit_states(now=now) or ()}
+    circuits = {state.name: state for state in circuit_breaker.circuit_states(now=now) or ()}
     found: dict[Channel, SafeString | str] = {}
     for channel in Channel:
         providers = providers_for(channel)
-        blocks = [_outage(one, pauses, circuits, now=now) for one in providers]
+        blocks = [_outage(provider, pauses, circuits, now=now) for provider in providers]
         if blocks and all(blocks):
-            found[channel] = next(one for one in blocks if one)
+            found[channel] = next(block for block in blocks if block)
     return found
 
 
@@ -155,10 +155,10 @@ def _limit(
     if not applying or person is None:
         return None
     used = limits.read_usage(applying, person=person, now=now)
-    full = [one for one in used if one.next_at > now]
+    full = [use for use in used if use.next_at > now]
     if not full:
         return None
-    last = max(full, key=lambda one: one.next_at)
+    last = max(full, key=lambda use: use.next_at)
     until = last.next_at
     if wait_reason(delivery, now=now) is WaitReason.OVER_LIMIT:
         until = delivery["next_attempt_at"] or until

@@ -113,7 +113,7 @@ class History:
     def version(self, document: NotificationDocument) -> str:
         """Return a text that changes whenever the page shows something new."""
         others = (*self.resends, *self.carriers)
-        resends = [f"{one['updated_at']:%s%f}" for one in others]
+        resends = [f"{other['updated_at']:%s%f}" for other in others]
         counts = [len(self.attempts), len(self.receipts), len(self.audit), len(self.suppressions)]
         return "-".join(map(str, [f"{document['updated_at']:%s%f}", *counts, *resends]))
 
@@ -157,9 +157,9 @@ def read_history(
 ) -> History:
     """Read what happened to a notification. Raises PyMongoError."""
     attempts = queries.attempts_of(document["_id"])
-    device_ids = sorted({one["device_id"] for one in attempts if one.get("device_id")})
+    device_ids = sorted({attempt["device_id"] for attempt in attempts if attempt.get("device_id")})
     client_id = document["client_id"]
-    carried_by = [id_ for one in document["delivery"] if (id_ := one.get("carried_by"))]
+    carried_by = [id_ for delivery in document["delivery"] if (id_ := delivery.get("carried_by"))]
     return History(
         attempts=attempts,
         receipts=queries.receipts_of(document["_id"]),
@@ -176,8 +176,9 @@ def read_history(
 def _device_names(device_ids: Sequence[str]) -> dict[str, str]:
     found = DEVICES().find({"_id": {"$in": list(device_ids)}}, {"device_model": 1, "platform": 1})
     return {
-        one["_id"]: one.get("device_model") or f"{code_label(one['platform'])} {one['_id'][:12]}…"
-        for one in found
+        device["_id"]: device.get("device_model")
+        or f"{code_label(device['platform'])} {device['_id'][:12]}…"
+        for device in found
     }
 
 
@@ -187,8 +188,8 @@ def timeline(
     """Return the events, the first first, and then what each open delivery waits for."""
     events = [
         _accepted(document, history),
-        *(_attempt(one, history, unmasked=unmasked) for one in history.attempts),
-        *(_receipt(one, unmasked=unmasked) for one in history.receipts),
+        *(_attempt(attempt, history, unmasked=unmasked) for attempt in history.attempts),
+        *(_receipt(receipt, unmasked=unmasked) for receipt in history.receipts),
         *_device_receipts(history),
         *_outcomes(document, history, unmasked=unmasked),
         *_own_events(document),
@@ -204,7 +205,7 @@ def in_order(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
     Of the events that a provider reports for one second, the cause comes first: it may have written
     whole seconds.
     """
-    accepted_at = min((one.at for one in events if one.rank is Rank.ACCEPTED), default=None)
+    accepted_at = min((event.at for event in events if event.rank is Rank.ACCEPTED), default=None)
     places = [event.at if accepted_at is None else max(event.at, accepted_at) for event in events]
     for index, event in enumerate(events):
         if event.is_reported:
@@ -214,7 +215,7 @@ def in_order(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
     reported = (index for index, event in enumerate(events) if event.is_reported)
     for index in sorted(
         reported,
-        key=lambda one: (places[one].replace(microsecond=0), events[one].rank, places[one]),
+        key=lambda index: (places[index].replace(microsecond=0), events[index].rank, places[index]),
     ):
         channel = events[index].channel
         latest[channel] = places[index] = max(places[index], latest.get(channel, places[index]))
@@ -222,20 +223,22 @@ def in_order(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
         if event.rank is Rank.SUPPRESSED:
             causes = [
                 place
-                for one, place in zip(events, places, strict=True)
-                if one.channel == event.channel
-                and one.rank in (Rank.ENDED, Rank.COMPLAINED)
+                for earlier, place in zip(events, places, strict=True)
+                if earlier.channel == event.channel
+                and earlier.rank in (Rank.ENDED, Rank.COMPLAINED)
                 and place - event.at <= MAX_CLOCK_ERROR
             ]
             places[index] = max([places[index], *causes])
-    order = sorted(range(len(events)), key=lambda one: (places[one], events[one].rank))
+    order = sorted(range(len(events)), key=lambda index: (places[index], events[index].rank))
     return [events[index] for index in order]
 
 
 def _attempt_before(event: TimelineEvent, events: Sequence[TimelineEvent]) -> datetime:
     """Return when the attempt was made that a provider reports on."""
     made = sorted(
-        one.at for one in events if one.rank is Rank.ATTEMPT and one.channel == event.channel
+        other.at
+        for other in events
+        if other.rank is Rank.ATTEMPT and other.channel == event.channel
     )
     # The report may have whole seconds. The first attempt is before all reports.
     earlier = [at for at in made if at < event.at + SECOND]
@@ -334,15 +337,17 @@ def _outcomes(
     """Yield what the deliveries record and neither an attempt nor a receipt shows."""
     for delivery in document["delivery"]:
         channel, status = Channel(delivery["channel"]), S(delivery["status"])
-        kinds = {K(one["kind"]) for one in history.receipts if one["channel"] == channel}
-        attempts = [one for one in history.attempts if one["channel"] == channel]
-        attempted = {one.get("error_code") for one in attempts}
+        kinds = {
+            K(receipt["kind"]) for receipt in history.receipts if receipt["channel"] == channel
+        }
+        attempts = [attempt for attempt in history.attempts if attempt["channel"] == channel]
+        attempted = {attempt.get("error_code") for attempt in attempts}
         for at, title, kind, by_device in (
             (delivery.get("delivered_at"), "Delivered", K.DELIVERED, "delivered_at"),
             (delivery.get("read_at"), "Read", K.READ, "opened_at"),
         ):
             # Unless a receipt of this kind or of a device shows it.
-            is_shown = kind in kinds or any(by_device in one for one in attempts)
+            is_shown = kind in kinds or any(by_device in attempt for attempt in attempts)
             if at is not None and not is_shown:
                 yield TimelineEvent(
                     at=at,
@@ -417,26 +422,26 @@ def _own_events(document: NotificationDocument) -> Iterator[TimelineEvent]:
 
 
 def _suppressed(document: NotificationDocument, history: History) -> Iterator[TimelineEvent]:
-    for one in history.suppressions:
-        if one["created_at"] >= document["created_at"]:
+    for suppression in history.suppressions:
+        if suppression["created_at"] >= document["created_at"]:
             yield TimelineEvent(
-                at=one["created_at"],
-                title=f"Address suppressed: {one['reason'].replace('_', ' ')}",
+                at=suppression["created_at"],
+                title=f"Address suppressed: {suppression['reason'].replace('_', ' ')}",
                 rank=Rank.SUPPRESSED,
                 color="danger",
-                channel=Channel(one["channel"]),
+                channel=Channel(suppression["channel"]),
             )
 
 
 def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]:
-    resends = {str(one["_id"]): one for one in history.resends}
+    resends = {str(resend["_id"]): resend for resend in history.resends}
     resenders: dict[str, str] = {}
     own_client = f"client {history.client_name}"
     for entry in history.audit:
         if entry["who"] == own_client and entry["what"] == DELETED:
             # The notification has the time of its deletion.
             continue
-        resend_id = next((one for one in resends if one in entry["what"]), None)
+        resend_id = next((resend for resend in resends if resend in entry["what"]), None)
         if resend_id is not None:
             resenders[resend_id] = entry["who"]
         else:
@@ -445,7 +450,7 @@ def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]
             )
     for resend_id, resend in resends.items():
         state = notification_state(resend["status"], resend["delivery"], now=now)
-        to_channels = ", ".join(CHANNELS[Channel(one)] for one in resend["channels"])
+        to_channels = ", ".join(CHANNELS[Channel(channel)] for channel in resend["channels"])
         by = f" by {resenders[resend_id]}" if resend_id in resenders else ""
         yield TimelineEvent(
             at=resend["created_at"],
@@ -459,7 +464,7 @@ def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]
 def _next_steps(
     document: NotificationDocument, history: History, *, now: datetime
 ) -> Iterator[TimelineEvent]:
-    statuses = {one["channel"]: one["status"] for one in document["delivery"]}
+    statuses = {delivery["channel"]: delivery["status"] for delivery in document["delivery"]}
     for wait in find_waits(document["delivery"], now=now):
         text = wait_text(
             wait.reason,
@@ -493,9 +498,9 @@ def resend_in_effect(history: History, channel: Channel) -> NotificationDocument
     """Return the resend that is open or has succeeded on a channel, if there is one."""
     open_or_done = (S.PENDING, S.SENDING, S.UNKNOWN, *SUCCEEDED)
     found = (
-        one
-        for one in history.resends
-        for delivery in one["delivery"]
+        resend
+        for resend in history.resends
+        for delivery in resend["delivery"]
         if delivery["channel"] == channel and delivery["status"] in open_or_done
     )
     return next(found, None)

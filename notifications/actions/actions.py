@@ -102,18 +102,20 @@ def retry(
     if (obstacle := choice.obstacle(channels)) is not None:
         raise InvalidStateError(obstacle)
     wanted = [Channel(d["channel"]) for d in document["delivery"]] if channels is None else channels
-    chosen = [one for one in choice.channels if one in wanted]
+    chosen = [channel for channel in choice.channels if channel in wanted]
     changed = None
     if chosen:
         changed = actions.reopen(
             notification_id=notification_id,
             channels=chosen,
-            addresses={one: at for one, at in choice.addresses.items() if one in chosen},
+            addresses={
+                channel: at for channel, at in choice.addresses.items() if channel in chosen
+            },
             failed_until=failed_until,
             now=now,
         )
     # Chosen from the document as loaded, so that a delivery reopened meanwhile isn't retried twice.
-    waiting = [one for one in choice.waiting if one in wanted]
+    waiting = [channel for channel in choice.waiting if channel in wanted]
     if waiting and failed_until is None:
         due = actions.make_due_now(notification_id=notification_id, retries_of=waiting, now=now)
         changed = due or changed
@@ -569,9 +571,9 @@ def correctable_channels(document: NotificationDocument) -> list[Channel]:
     if is_sensitive or not document["is_active"] or removal.is_content_removed(document):
         return []
     return [
-        Channel(one["channel"])
-        for one in document["delivery"]
-        if one["channel"] in ADDRESS_FIELDS and one["status"] in LIFTABLE_STATUSES
+        Channel(delivery["channel"])
+        for delivery in document["delivery"]
+        if delivery["channel"] in ADDRESS_FIELDS and delivery["status"] in LIFTABLE_STATUSES
     ]
 
 

@@ -77,10 +77,16 @@ def _read_context(
     now: datetime,
 ) -> _Context:
     addressees = [recipient_of(document) for document in documents]
-    channels = {delivery["channel"] for one in documents for delivery in one["delivery"]}
-    pairs = {(c, a) for one in addressees for c in channels if (a := one.address(Channel(c)))}
+    channels = {delivery["channel"] for document in documents for delivery in document["delivery"]}
+    pairs = {
+        (c, a) for addressee in addressees for c in channels if (a := addressee.address(Channel(c)))
+    }
     pushes = [d for d in documents if Channel.PUSH.value in d["channels"]]
-    phones = [one.phone for one in addressees if one.phone] if Channel.WHATSAPP in channels else []
+    phones = (
+        [addressee.phone for addressee in addressees if addressee.phone]
+        if Channel.WHATSAPP in channels
+        else []
+    )
     ambiguous, refused_devices = _read_attempts([document["_id"] for document in documents])
     return _Context(
         snapshot=recipients.load_snapshot(
@@ -99,9 +105,9 @@ def _read_resends(
 ) -> frozenset[tuple[ObjectId, str]]:
     resent: set[tuple[ObjectId, str]] = set()
     # By the resend's ID, the notification that it or an earlier resend of it repeats.
-    originals = {one: d["_id"] for d in documents for one in d.get("resent_as", ())}
+    originals = {resend_id: d["_id"] for d in documents for resend_id in d.get("resent_as", ())}
     for _ in range(MAX_RESEND_CHAIN):
-        wanted = [one for one in originals if one not in ignored]
+        wanted = [original for original in originals if original not in ignored]
         if not wanted:
             break
         found = NOTIFICATIONS().find(
@@ -218,8 +224,8 @@ def _can_reach(
         )
     refused = context.refused_devices.get(document["_id"], set())
     return any(
-        one.device_id not in refused and accepts_push(one, document)
-        for one in push_devices(document, context.targets)
+        device.device_id not in refused and accepts_push(device, document)
+        for device in push_devices(document, context.targets)
     )
 
 
@@ -234,7 +240,7 @@ def push_devices(
 
 def read_push_targets(documents: Sequence[NotificationDocument]) -> devices.PushTargets:
     """Read the devices of these notifications' pushes in one query. Raises PyMongoError."""
-    ids = [one for d in documents for one in d["recipient"].get("device_ids", ())]
+    ids = [device_id for d in documents for device_id in d["recipient"].get("device_ids", ())]
     users = [
         d["user_id"] for d in documents if d.get("user_id") and not d["recipient"].get("device_ids")
     ]

@@ -72,7 +72,7 @@ class RetryChoice:
         if channels is None and self.channels:
             return None
         named = reasons if channels is None else channels
-        return next((reasons[one] for one in named if one in reasons), None)
+        return next((reasons[channel] for channel in named if channel in reasons), None)
 
 
 def retry_choices(
@@ -89,14 +89,14 @@ def retry_choices(
         if (deliveries := _candidates(document, now=now))
     }
     found = {document["_id"]: RetryChoice() for document in documents}
-    open_documents = [one for one in documents if one["_id"] in candidates]
+    open_documents = [document for document in documents if document["_id"] in candidates]
     snapshot = recipients.load_snapshot(
-        [one["user_id"] for one in open_documents if one.get("user_id")],
+        [document["user_id"] for document in open_documents if document.get("user_id")],
         {
             (delivery["channel"], address)
-            for one in open_documents
-            for delivery in candidates[one["_id"]]
-            if (address := recipient_of(one).address(Channel(delivery["channel"])))
+            for document in open_documents
+            for delivery in candidates[document["_id"]]
+            if (address := recipient_of(document).address(Channel(delivery["channel"])))
         },
         now=now,
     )
@@ -107,14 +107,14 @@ def retry_choices(
     snapshot = replace(snapshot, suppressed={**snapshot.suppressed, **suppressed})
     targets = read_push_targets(
         [
-            one
-            for one in open_documents
-            if any(_is_suppressed_push(delivery) for delivery in candidates[one["_id"]])
+            document
+            for document in open_documents
+            if any(_is_suppressed_push(delivery) for delivery in candidates[document["_id"]])
         ]
     )
     for document in open_documents:
         key, deliveries = document["_id"], candidates[document["_id"]]
-        own = {channel: one for (of, channel), one in registered.items() if of == key}
+        own = {channel: address for (of, channel), address in registered.items() if of == key}
         found[key] = _choose(document, deliveries, snapshot, targets, own)
     return found
 
@@ -137,7 +137,7 @@ def _choose(
             reason = BOUNCED_IN_TEST_MODE
         if reason is None and _is_suppressed_push(delivery):
             found = push_devices(document, targets)
-            if found and not any(accepts_push(one, document) for one in found):
+            if found and not any(accepts_push(device, document) for device in found):
                 reason = MUTED_BY_DEVICES
         if reason is not None:
             refused[channel] = reason
@@ -150,9 +150,9 @@ def _choose(
     return RetryChoice(
         channels=tuple(channels),
         waiting=tuple(
-            Channel(one["channel"])
-            for one in deliveries
-            if one["channel"] in channels and one["status"] == S.PENDING
+            Channel(delivery["channel"])
+            for delivery in deliveries
+            if delivery["channel"] in channels and delivery["status"] == S.PENDING
         ),
         refused=refused,
         unreachable=unreachable,
@@ -210,11 +210,11 @@ def liftable_channels(document: NotificationDocument, *, now: datetime) -> list[
         if address is None or delivery["status"] not in LIFTABLE_STATUSES:
             continue
         reasons = {
-            one["reason"]
-            for one in suppressions.find_by_address(channel=channel.value, address=address)
-            if suppressions.is_active(one, now=now)
+            suppression["reason"]
+            for suppression in suppressions.find_by_address(channel=channel.value, address=address)
+            if suppressions.is_active(suppression, now=now)
             and suppressions.is_category_blocked(
-                document["category"], marketing_only=one["marketing_only"]
+                document["category"], marketing_only=suppression["marketing_only"]
             )
         }
         if reasons and reasons <= suppressions.OPERATOR_REASONS:
@@ -235,18 +235,18 @@ def _candidates(document: NotificationDocument, *, now: datetime) -> list[Delive
     # A concurrent retry with a slightly later ``now`` made deliveries due at that time.
     due_until = max(now, document["updated_at"])
     return [
-        one
-        for one in document["delivery"]
-        if one["status"] == S.FAILED
-        or _was_unreached(document, one)
-        or _awaits_retry(one, due_until=due_until)
+        delivery
+        for delivery in document["delivery"]
+        if delivery["status"] == S.FAILED
+        or _was_unreached(document, delivery)
+        or _awaits_retry(delivery, due_until=due_until)
     ]
 
 
 def _was_unreached(document: NotificationDocument, delivery: DeliveryDocument) -> bool:
     """Return whether a delivery was suppressed, and no other step of its plan was sent."""
     is_replaced = "plan_until" in document and any(
-        one["status"] in SUCCEEDED for one in document["delivery"]
+        delivery["status"] in SUCCEEDED for delivery in document["delivery"]
     )
     return (
         delivery["status"] == S.SUPPRESSED

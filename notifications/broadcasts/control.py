@@ -34,14 +34,20 @@ def enqueue_due(*, now: datetime) -> int:
     if queued is not None and queued >= MAX_DUE_BROADCASTS:
         # The queue already holds a message for each of them.
         return 0
-    return sum(not enqueue(one, at=at, now=now) and at <= now for one, at in due_broadcasts)
+    return sum(
+        not enqueue(broadcast_id, at=at, now=now) and at <= now
+        for broadcast_id, at in due_broadcasts
+    )
 
 
 def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
     """Return the broadcasts without a lease that are due by ``until``, oldest first."""
     query = {"status": {"$in": ACTIVE}, "due_at": {"$lte": until}, **unclaimed(now=now)}
     found = BROADCASTS().find(query, {"due_at": 1}).sort("due_at", 1)
-    return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
+    return [
+        (document["_id"], document["due_at"])
+        for document in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)
+    ]
 
 
 B = BroadcastStatus

@@ -157,7 +157,7 @@ def change_status(
     if unset:
         pipeline.append({"$unset": list(unset)})
     return BROADCASTS().find_one_and_update(
-        {"_id": broadcast_id, "status": {"$in": [one.value for one in from_statuses]}},
+        {"_id": broadcast_id, "status": {"$in": [status.value for status in from_statuses]}},
         pipeline,
         return_document=ReturnDocument.AFTER,
     )

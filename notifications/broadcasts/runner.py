@@ -54,7 +54,10 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
 def run_inline(*, clock: Clock = utc_now) -> int:
     """Run a page of each due broadcast in this process. Return how many ran."""
     now = clock()
-    return sum(run_page(one, clock=clock) for one, _ in control.find_due(until=now, now=now))
+    return sum(
+        run_page(broadcast_id, clock=clock)
+        for broadcast_id, _ in control.find_due(until=now, now=now)
+    )
 
 
 def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
@@ -109,7 +112,7 @@ def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     now = clock()
     query = {**repository.match_open(lease.id), "delivery.status": DeliveryStatus.PENDING.value}
     found = NOTIFICATIONS().find(query, {"_id": 1}, batch_size=PAGE_SIZE)
-    ids = [one["_id"] for one in found.hint("ntf_broadcast").limit(PAGE_SIZE)]
+    ids = [document["_id"] for document in found.hint("ntf_broadcast").limit(PAGE_SIZE)]
     count = actions.cancel_pending(ids=ids, reason=CANCELLED_REASON, now=now) if ids else 0
     at: datetime | None = now
     if len(ids) < PAGE_SIZE:

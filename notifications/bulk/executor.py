@@ -58,7 +58,11 @@ def execute(
     now = clock()
     ids = [position.id for position in positions]
     documents = {document["_id"]: document for document in queries.get_many(ids)}
-    keys = [DeliveryKey(one, channel) for one in ids for channel in operation.selection.channels]
+    keys = [
+        DeliveryKey(notification_id, channel)
+        for notification_id in ids
+        for channel in operation.selection.channels
+    ]
     rows = results.get_results(operation.id, keys)
     risks = assess(operation, list(documents.values()), now=now)
     settled_before = {key: row for key, row in rows.items() if row.outcome in FINAL_BULK_OUTCOMES}

@@ -162,13 +162,15 @@ def save_progress(
     if position is not None:
         changes |= {"after_at": position.at, "after_id": position.id}
     increments = Counter({f"found.{kind}": count for kind, count in preview_counts.items()})
-    increments.update(f"counts.{one.outcome}" for one in outcomes)
-    increments.update(f"reasons.{one.reason}" for one in outcomes if one.reason is not None)
+    increments.update(f"counts.{outcome.outcome}" for outcome in outcomes)
+    increments.update(
+        f"reasons.{outcome.reason}" for outcome in outcomes if outcome.reason is not None
+    )
     increments["found_count"] = found_count
     update: dict[str, Any] = {"$set": changes, "$inc": increments}
     if acted_on:
         changes["acted_at"] = now
-        latest = [str(one) for one in acted_on][-MAX_RECENT:]
+        latest = [str(notification_id) for notification_id in acted_on][-MAX_RECENT:]
         update["$push"] = {"recent": {"$each": latest, "$slice": -MAX_RECENT}}
     renewed = lease.claim.renew(update, where=lease.same_stage, now=now)
     if renewed is None:

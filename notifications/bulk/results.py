@@ -97,22 +97,27 @@ def settle(
 ) -> None:
     """Record the outcomes of these deliveries. A recorded success is never overwritten."""
     keys_by_outcome: dict[DeliveryOutcome, list[DeliveryKey]] = {}
-    for key, one in outcomes.items():
-        keys_by_outcome.setdefault(one, []).append(key)
-    for one, keys in keys_by_outcome.items():
-        if one.outcome is BulkOutcome.SKIPPED:
+    for key, outcome in outcomes.items():
+        keys_by_outcome.setdefault(outcome, []).append(key)
+    for outcome, keys in keys_by_outcome.items():
+        if outcome.outcome is BulkOutcome.SKIPPED:
             # Deliveries beyond the preview's cap have no row yet.
-            add(operation_id, dict.fromkeys(keys, one.risk), outcome=BulkOutcome.WAITING, now=now)
-        details = {"reason": one.reason, "detail": one.detail}
+            add(
+                operation_id,
+                dict.fromkeys(keys, outcome.risk),
+                outcome=BulkOutcome.WAITING,
+                now=now,
+            )
+        details = {"reason": outcome.reason, "detail": outcome.detail}
         changes = {
-            "outcome": one.outcome.value,
-            "risk": one.risk.kind.value,
-            "why": one.risk.reason,
+            "outcome": outcome.outcome.value,
+            "risk": outcome.risk.kind.value,
+            "why": outcome.risk.reason,
             "at": now,
             **{name: value for name, value in details.items() if value is not None},
         }
         query: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, key) for key in keys]}}
-        if one.outcome is not BulkOutcome.DONE:
+        if outcome.outcome is not BulkOutcome.DONE:
             query["outcome"] = {"$in": OPEN_OUTCOMES}
         OPERATION_RESULTS().update_many(query, {"$set": changes})
 
@@ -121,7 +126,7 @@ def get_results(
     operation_id: ObjectId, keys: Sequence[DeliveryKey]
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return the outcomes of these deliveries, as far as they have rows."""
-    ids = [_row_id(operation_id, one) for one in keys]
+    ids = [_row_id(operation_id, key) for key in keys]
     return _parse_rows(OPERATION_RESULTS().find({"_id": {"$in": ids}}))
 
 

@@ -66,8 +66,11 @@ def next_page(operation: Operation) -> list[Position]:
     documents = found.sort(oldest_first).limit(PAGE_SIZE).max_time_ms(MAX_READ_MILLISECONDS)
     try:
         positions = [
-            Position(one["failed_at"] if order == FAILED_AT else one["created_at"], one["_id"])
-            for one in documents
+            Position(
+                document["failed_at"] if order == FAILED_AT else document["created_at"],
+                document["_id"],
+            )
+            for document in documents
         ]
     except ExecutionTimeout as error:
         raise SelectionTimeoutError from error

@@ -97,8 +97,8 @@ def _results(operation: Operation) -> list[DeliveryDocument]:
     """Return the deliveries that the operation last acted on, as they are now."""
     is_resend = operation.action is BulkAction.RESEND
     keys = {
-        (resend_id(operation, one.id) if is_resend else one.id, one.channel)
-        for one in operation.recent
+        (resend_id(operation, acted.id) if is_resend else acted.id, acted.channel)
+        for acted in operation.recent
     }
     names = ("channel", "status", "failure_code", "attempt_count", "earlier_attempts")
     found = NOTIFICATIONS().find(

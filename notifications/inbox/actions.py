@@ -66,7 +66,7 @@ def act(
     """
     document = feed.get_sent(inbox, notification_id)
     kind = types.find_type(document["type"]) if document is not None else None
-    if kind is None or all(one.id != action for one in kind.actions):
+    if kind is None or all(known.id != action for known in kind.actions):
         raise UnknownNotificationError
     write = partial(store_inbox.act, action=action)
     return _mark(write, inbox=inbox, notification_id=notification_id, now=now)

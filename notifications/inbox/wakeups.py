@@ -24,7 +24,9 @@ MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 def send_inbox_wakeups(documents: Iterable[NotificationDocument]) -> None:
     """Wake the streams of the inboxes that these new or changed notifications are in."""
     shown = ("inbox_at", "snoozed_until")
-    send_owner_wakeups(one for one in documents if any(name in one for name in shown))
+    send_owner_wakeups(
+        document for document in documents if any(name in document for name in shown)
+    )
 
 
 def send_owner_wakeups(documents: Iterable[NotificationDocument]) -> None:

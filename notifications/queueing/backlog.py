@@ -60,14 +60,14 @@ def oldest_due(
     """Return when the oldest due notification fell due, or None. Takes a read per priority."""
     found = (
         NOTIFICATIONS().find_one(
-            {"priority": one.value, "due_at": {"$lte": now}, **(match or {})},
+            {"priority": level.value, "due_at": {"$lte": now}, **(match or {})},
             {"due_at": 1, "_id": 0},
             sort=[("due_at", 1)],
             hint=INDEX,
         )
-        for one in ([priority] if priority else Priority)
+        for level in ([priority] if priority else Priority)
     )
-    return min((one["due_at"] for one in found if one), default=None)
+    return min((document["due_at"] for document in found if document), default=None)
 
 
 def count_due(
@@ -78,6 +78,6 @@ def count_due(
     match: Mapping[str, Any] | None = None,
 ) -> int:
     """Count the due notifications of one or all priorities, up to ``cap``."""
-    priorities = [one.value for one in ([priority] if priority else Priority)]
+    priorities = [level.value for level in ([priority] if priority else Priority)]
     wanted = {"priority": {"$in": priorities}, "due_at": {"$lte": now}, **(match or {})}
     return NOTIFICATIONS().count_documents(wanted, limit=cap, hint=INDEX)

@@ -105,13 +105,13 @@ def _enqueue_due(queue: FairQueue, ids: Sequence[ObjectId], *, now: datetime) ->
     ]
     tokens = _new_tokens(_slots_for(len(ids)))
     pulls = [
-        (one.nonce, broker.encode(PULL, args=_pull_args(queue, one), queue=queue.name))
-        for one in tokens
+        (token.nonce, broker.encode(PULL, args=_pull_args(queue, token), queue=queue.name))
+        for token in tokens
     ]
     with suppress(valkey.Unavailable):
         valkey.run_later(
             _ENQUEUE_SCRIPT,
-            keys=[queue.name, queue.key("count"), *(queue.key(one.slot) for one in tokens)],
+            keys=[queue.name, queue.key("count"), *(queue.key(token.slot) for token in tokens)],
             args=[
                 len(ids),
                 BURST_WINDOW,

@@ -76,7 +76,9 @@ def apply_device_receipt(
     ids = list(dict.fromkeys([device_id, *own]))
     attempts = device_attempts.attempts_at(notification_id, ids)
     accepted = (
-        [] if delivery is None else [one for one in ids if one in delivery["accepted_targets"]]
+        []
+        if delivery is None
+        else [device_id for device_id in ids if device_id in delivery["accepted_targets"]]
     )
     if delivery is None or provider is None or not (attempts or accepted):
         raise NotPushedError
@@ -118,7 +120,7 @@ def _record_on_attempt(
     """
     if not attempts:
         return None
-    accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
+    accepted = [attempt for attempt in attempts if attempt["status"] == AttemptStatus.SENT]
     attempt = (accepted or attempts)[-1]
     is_changed = device_attempts.record_device_receipt(attempt, status, at=now)
     at: datetime = attempt["attempted_at"]

@@ -27,8 +27,10 @@ from .documents import NewDelivery, NewNotification
 from .pipelines import OPEN_RETENTION
 
 ONCE_PER_ENTITY = "ntf_once_per_entity_client"
-_RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
-_CONTENT_FIELDS = [one.name for one in fields(Content) if one.name not in ("attachments", "push")]
+_RECIPIENT_FIELDS = [field.name for field in fields(Recipient)]
+_CONTENT_FIELDS = [
+    field.name for field in fields(Content) if field.name not in ("attachments", "push")
+]
 _recipient_values, _content_values = attrgetter(*_RECIPIENT_FIELDS), attrgetter(*_CONTENT_FIELDS)
 
 
@@ -62,7 +64,7 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
     """Store notifications and return the result of each, in order. Raises PyMongoError."""
     # An ID that is already stored counts as accepted, so that a call may be repeated after a lost
     # response.
-    documents = [_document(one, now) for one in new]
+    documents = [_document(notification, now) for notification in new]
     if not documents:
         return []
     try:
@@ -107,7 +109,7 @@ def _existing_by_entity(
 ) -> dict[_EntityKey, DuplicateEntity]:
     if not documents:
         return {}
-    keys = [_entity_of(one) for one in documents]
+    keys = [_entity_of(document) for document in documents]
     found = notifications().find(
         {
             "user_id": {"$in": sorted({key.user_id for key in keys})},
@@ -119,7 +121,7 @@ def _existing_by_entity(
         },
         dict.fromkeys(_EntityKey._fields, 1),
     )
-    return {_entity_of(one): DuplicateEntity(one["_id"]) for one in found}
+    return {_entity_of(document): DuplicateEntity(document["_id"]) for document in found}
 
 
 def _entity_of(document: NotificationDocument) -> _EntityKey:
@@ -139,7 +141,7 @@ class _NewState(NamedTuple):
 
 
 def _document(new: NewNotification, now: datetime) -> NotificationDocument:
-    deliveries = [_delivery(new, one, now) for one in new.deliveries]
+    deliveries = [_delivery(new, delivery, now) for delivery in new.deliveries]
     states = tuple([(d["status"], (d.get("next_attempt_at") or now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
     inbox_at = _earliest("delivered_at", deliveries)
@@ -204,17 +206,17 @@ def _purge_at(new: NewNotification, deliveries: Sequence[DeliveryDocument]) -> d
     """Return the purge date. A later step of a plan may begin after the retention."""
     if new.purge_at is None:
         return None
-    due = [at for one in deliveries if (at := one.get("next_attempt_at"))]
+    due = [at for delivery in deliveries if (at := delivery.get("next_attempt_at"))]
     return max([new.purge_at, *(at + OPEN_RETENTION for at in due)])
 
 
-def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> DeliveryDocument:
+def _delivery(new: NewNotification, given: NewDelivery, now: datetime) -> DeliveryDocument:
     """Return a delivery to store. In-app is delivered at once unless it is due later."""
-    status, due_at = one.status, new.send_at + one.delay
-    if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and due_at <= now:
+    status, due_at = given.status, new.send_at + given.delay
+    if given.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and due_at <= now:
         status = DeliveryStatus.DELIVERED
     delivery: DeliveryDocument = {
-        "channel": one.channel.value,
+        "channel": given.channel.value,
         "status": status.value,
         "attempt_count": 0,
         "uncounted_attempts": 0,
@@ -225,14 +227,14 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> Delivery
     }
     if status in OPEN:
         delivery["next_attempt_at"] = due_at
-    if one.step is not None:
-        delivery["step"] = one.step
-    if one.skip_if_late is not None:
-        delivery["skip_if_late"] = int(one.skip_if_late.total_seconds())
-    if one.failure_code is not None:
-        delivery["failure_code"] = one.failure_code.value
-    if one.failure_reason is not None:
-        delivery["failure_reason"] = one.failure_reason
+    if given.step is not None:
+        delivery["step"] = given.step
+    if given.skip_if_late is not None:
+        delivery["skip_if_late"] = int(given.skip_if_late.total_seconds())
+    if given.failure_code is not None:
+        delivery["failure_code"] = given.failure_code.value
+    if given.failure_reason is not None:
+        delivery["failure_reason"] = given.failure_reason
     if status in SUCCEEDED:
         delivery |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
     return delivery
@@ -253,8 +255,12 @@ def _content(content: Content) -> ContentDocument:
     stored = cast("ContentDocument", _stored(_CONTENT_FIELDS, _content_values(content)))
     if content.attachments:
         stored["attachments"] = [
-            {"url": one.url, "filename": one.filename, "content_type": one.content_type}
-            for one in content.attachments
+            {
+                "url": attachment.url,
+                "filename": attachment.filename,
+                "content_type": attachment.content_type,
+            }
+            for attachment in content.attachments
         ]
     if content.push:
         options = asdict(content.push)
@@ -272,4 +278,4 @@ def _earliest(
     name: Literal["next_attempt_at", "delivered_at", "sent_at"],
     deliveries: Sequence[DeliveryDocument],
 ) -> datetime | None:
-    return min([at for one in deliveries if (at := one.get(name))], default=None)
+    return min([at for delivery in deliveries if (at := delivery.get(name))], default=None)

@@ -77,8 +77,10 @@ def reopen(
         is_unreached = {"$and": [_is_suppressed(), {"$in": ["$$d.failure_code", codes]}]}
         condition = {"$or": [condition, is_unreached]}
     given = {
-        f"recipient.{ADDRESS_FIELDS[one]}": {"$ifNull": [f"$recipient.{ADDRESS_FIELDS[one]}", text]}
-        for one, address in (addresses or {}).items()
+        f"recipient.{ADDRESS_FIELDS[channel]}": {
+            "$ifNull": [f"$recipient.{ADDRESS_FIELDS[channel]}", text]
+        }
+        for channel, address in (addresses or {}).items()
         for text in ({"$literal": address},)
     }
     granted = {"$subtract": ["$$d.max_attempts", {"$ifNull": ["$$d.earlier_attempts", 0]}]}

@@ -44,10 +44,10 @@ def clear_marks(documents: Sequence[NotificationDocument]) -> int:
         return 0
     operations = [
         UpdateOne(
-            {"_id": one["_id"], "callback_revision": one["callback_revision"]},
+            {"_id": document["_id"], "callback_revision": document["callback_revision"]},
             {"$unset": {"callback_due_at": ""}},
         )
-        for one in documents
+        for document in documents
     ]
     return notifications().bulk_write(operations, ordered=False).modified_count
 

@@ -69,11 +69,16 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
     if not attempted:
         return {}
     found = attempts().find({"notification_id": {"$in": list(attempted)}}, ATTEMPT_FIELDS)
-    records: dict[ObjectId, list[DeliveryAttemptDocument]] = {one: [] for one in attempted}
+    records: dict[ObjectId, list[DeliveryAttemptDocument]] = {
+        attempted_id: [] for attempted_id in attempted
+    }
     for record in sorted(found, key=lambda r: r["attempt_number"]):
         if "device_id" in record:
             records[record["notification_id"]].append(record)
-    return {one: _history_of(attempted[one], some) for one, some in records.items()}
+    return {
+        notification_id: _history_of(attempted[notification_id], some)
+        for notification_id, some in records.items()
+    }
 
 
 def attempts_at(
@@ -82,7 +87,7 @@ def attempts_at(
     """Return the attempts of a push at these devices that may have been sent, oldest first."""
     wanted = {"notification_id": notification_id, "device_id": {"$in": device_ids}}
     found = attempts().find(wanted).sort("attempt_number", 1)
-    return [one for one in found if one["status"] != AttemptStatus.EXPIRED]
+    return [record for record in found if record["status"] != AttemptStatus.EXPIRED]
 
 
 def record_device_receipt(

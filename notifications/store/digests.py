@@ -111,15 +111,17 @@ def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, Dig
     A group is missing if others closed its digests meanwhile.
     """
     found: dict[str, DigestDocument] = {}
-    missing = {one.group: one for one in openings}
-    tries = {one.group: 0 for one in openings}
+    missing = {opening.group: opening for opening in openings}
+    tries = {opening.group: 0 for opening in openings}
     # An ended window makes room for the next one, even if no worker has closed its digest yet.
     digests().update_many(
         {"group": {"$in": sorted(missing)}, "status": D.OPEN.value, "closes_at": {"$lte": now}},
         {"$set": {"status": D.CLOSING.value}},
     )
     while missing:
-        _insert_missing([(one, one.windows[tries[one.group]]) for one in missing.values()], now)
+        _insert_missing(
+            [(opening, opening.windows[tries[opening.group]]) for opening in missing.values()], now
+        )
         wanted = {"group": {"$in": sorted(missing)}, "status": D.OPEN.value}
         for document in digests().find(wanted):
             found[document["group"]] = document
@@ -131,29 +133,29 @@ def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, Dig
 
 def _skip_closed(missing: dict[str, Opening], tries: dict[str, int]) -> None:
     """Count on to the next window of each group, or remove the group if there is none."""
-    tried = {group: one.windows[tries[group]] for group, one in missing.items()}
+    tried = {group: opening.windows[tries[group]] for group, opening in missing.items()}
     existing = find_digests(window.id for window in tried.values())
-    for group, one in list(missing.items()):
+    for group, opening in list(missing.items()):
         window, closed = tried[group], existing.get(tried[group].id)
         # A window has another digest only if its digest was closed early.
         is_over = closed is not None and closed["closes_at"] >= closed["window_ends_at"]
         tries[group] += 1
-        while is_over and tries[group] < len(one.windows):
-            if one.windows[tries[group]].ends_at > window.ends_at:
+        while is_over and tries[group] < len(opening.windows):
+            if opening.windows[tries[group]].ends_at > window.ends_at:
                 break
             tries[group] += 1
-        if tries[group] >= len(one.windows):
+        if tries[group] >= len(opening.windows):
             del missing[group]
 
 
 def _insert_missing(openings: Sequence[tuple[Opening, Window]], now: datetime) -> None:
     operations = [
         UpdateOne(
-            {"group": one.group, "status": D.OPEN.value},
-            {"$setOnInsert": _new_digest(one, window, now)},
+            {"group": opening.group, "status": D.OPEN.value},
+            {"$setOnInsert": _new_digest(opening, window, now)},
             upsert=True,
         )
-        for one, window in openings
+        for opening, window in openings
     ]
     try:
         digests().bulk_write(operations, ordered=False)
@@ -163,18 +165,18 @@ def _insert_missing(openings: Sequence[tuple[Opening, Window]], now: datetime) -
             raise
 
 
-def _new_digest(one: Opening, window: Window, now: datetime) -> dict[str, Any]:
+def _new_digest(opening: Opening, window: Window, now: datetime) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "_id": window.id,
-        "client_id": one.client_id,
-        "user_id": one.user_id,
-        "type": one.type,
-        "channel": one.channel.value,
-        "is_test": one.is_test,
-        "key": one.key,
-        "leader": one.leader,
-        "max_items": one.max_items,
-        "min_items": one.min_items,
+        "client_id": opening.client_id,
+        "user_id": opening.user_id,
+        "type": opening.type,
+        "channel": opening.channel.value,
+        "is_test": opening.is_test,
+        "key": opening.key,
+        "leader": opening.leader,
+        "max_items": opening.max_items,
+        "min_items": opening.min_items,
         "opened_at": now,
         "window_ends_at": window.ends_at,
         "closes_at": window.ends_at,
@@ -204,7 +206,7 @@ def slide_digests(slides: Mapping[ObjectId, timedelta], *, now: datetime) -> Non
 
 def find_digests(ids: Iterable[ObjectId]) -> dict[ObjectId, DigestDocument]:
     """Return digests by their IDs. Raises PyMongoError."""
-    return {one["_id"]: one for one in digests().find({"_id": {"$in": sorted(set(ids))}})}
+    return {digest["_id"]: digest for digest in digests().find({"_id": {"$in": sorted(set(ids))}})}
 
 
 def leave_digests(members: Sequence[tuple[ObjectId, ObjectId]], *, now: datetime) -> int:
@@ -228,7 +230,7 @@ def leave_digests(members: Sequence[tuple[ObjectId, ObjectId]], *, now: datetime
 def next_due(*, until: datetime, limit: int) -> tuple[datetime | None, int]:
     """Return when the first digest is to be closed, and how many are until then, up to a limit."""
     found = digests().find({"due_at": {"$lte": until}}, {"_id": 0, "due_at": 1})
-    times = [one["due_at"] for one in found.sort([("due_at", 1), ("_id", 1)]).limit(limit)]
+    times = [digest["due_at"] for digest in found.sort([("due_at", 1), ("_id", 1)]).limit(limit)]
     return (times[0] if times else None), len(times)
 
 
@@ -246,7 +248,9 @@ def count_closed(*, since: datetime) -> dict[DigestOutcome, tuple[int, int]]:
         {"$group": {"_id": "$outcome", "digests": {"$sum": 1}, "members": {"$sum": "$count"}}},
     ]
     found = collection(digests.name).aggregate(pipeline, hint="dig_purge")
-    return {DigestOutcome(one["_id"]): (one["digests"], one["members"]) for one in found}
+    return {
+        DigestOutcome(digest["_id"]): (digest["digests"], digest["members"]) for digest in found
+    }
 
 
 def acquire_due(*, worker: str, now: datetime, limit: int) -> list[Closing]:
@@ -266,13 +270,13 @@ def acquire_due(*, worker: str, now: datetime, limit: int) -> list[Closing]:
     members = _select_members(leased, now) if leased else {}
     return [
         Closing(
-            id=one["_id"],
-            document=one,
+            id=digest["_id"],
+            document=digest,
             token=token,
-            epoch=one["epoch"],
-            members=members.get(one["_id"], []),
+            epoch=digest["epoch"],
+            members=members.get(digest["_id"], []),
         )
-        for one in leased
+        for digest in leased
     ]
 
 
@@ -282,8 +286,8 @@ def _isolate_lost(ids: Sequence[ObjectId]) -> list[ObjectId]:
     It may be the cause, and must not take others along.
     """
     wanted = {"_id": {"$in": list(ids)}, "claim_count": {"$gte": LEASES.max_claims}}
-    lost = [one["_id"] for one in digests().find(wanted, {"_id": 1})]
-    others = [one for one in ids if one not in lost]
+    lost = [digest["_id"] for digest in digests().find(wanted, {"_id": 1})]
+    others = [digest_id for digest_id in ids if digest_id not in lost]
     if lost and (not others or _random.choice((True, False))):
         return [_random.choice(lost)]
     return others
@@ -291,7 +295,9 @@ def _isolate_lost(ids: Sequence[ObjectId]) -> list[ObjectId]:
 
 def _due_ids(now: datetime, limit: int, *, skip: int) -> list[ObjectId]:
     found = digests().find({"due_at": {"$lte": now}}, {"_id": 1})
-    return [one["_id"] for one in found.sort([("due_at", 1), ("_id", 1)]).skip(skip).limit(limit)]
+    return [
+        digest["_id"] for digest in found.sort([("due_at", 1), ("_id", 1)]).skip(skip).limit(limit)
+    ]
 
 
 def _select_members(
@@ -301,8 +307,8 @@ def _select_members(
 
     The members of a sealed digest are fixed: one that was missed isn't in its carrier.
     """
-    epochs = {one["_id"]: one["epoch"] for one in leased}
-    unsealed = {one["_id"]: one["epoch"] for one in leased if one["status"] != D.SEALED}
+    epochs = {digest["_id"]: digest["epoch"] for digest in leased}
+    unsealed = {digest["_id"]: digest["epoch"] for digest in leased if digest["status"] != D.SEALED}
     if unsealed:
         ids = list(unsealed)
         epoch = _of_digest(ids, list(unsealed.values()))
@@ -325,7 +331,7 @@ def _select_members(
                 member = delivery_record(document, delivery, token="", lease_until=now)
                 selected.setdefault(digest_id, []).append(member)
     for members in selected.values():
-        members.sort(key=lambda one: (one.created_at, one.notification_id))
+        members.sort(key=lambda member: (member.created_at, member.notification_id))
     return selected
 
 
@@ -335,9 +341,9 @@ def drop_members(
     """End members of digests that aren't needed any more, each with status, code, and reason."""
     operations = [
         UpdateOne(
-            _selected_filter(one),
+            _selected_filter(member),
             update(
-                condition=_is_selected(one),
+                condition=_is_selected(member),
                 changes={
                     "status": status.value,
                     "next_attempt_at": None,
@@ -346,10 +352,12 @@ def drop_members(
                     "failed_at": now if status is S.FAILED else None,
                 },
                 now=now,
-                error=error_entry(one.channel, code, reason, now) if status is S.FAILED else None,
+                error=error_entry(member.channel, code, reason, now)
+                if status is S.FAILED
+                else None,
             ),
         )
-        for one, status, code, reason in dropped
+        for member, status, code, reason in dropped
     ]
     if operations:
         retry_transient(notifications().bulk_write, operations, ordered=False)
@@ -360,16 +368,16 @@ def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
     if not seals:
         return []
     rows = []
-    for one in seals:
-        row = {"outcome": one.outcome.value, "count": len(one.members), "dropped": one.dropped}
-        if one.template_version is not None:
-            row["template_version"] = one.template_version
+    for seal in seals:
+        row = {"outcome": seal.outcome.value, "count": len(seal.members), "dropped": seal.dropped}
+        if seal.template_version is not None:
+            row["template_version"] = seal.template_version
         rows.append(row)
-    ids = [one.closing.id for one in seals]
+    ids = [seal.closing.id for seal in seals]
     # Each lease has a token of its own, so that the token also names the epoch.
     wanted = {
         "_id": {"$in": ids},
-        "claim.token": {"$in": sorted({one.closing.token for one in seals})},
+        "claim.token": {"$in": sorted({seal.closing.token for seal in seals})},
         "status": D.CLOSING.value,
     }
     fields = {"status": D.SEALED.value, "sealed_at": now}
@@ -378,10 +386,10 @@ def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
     if result.matched_count == len(seals):
         return list(seals)
     kept = {
-        one["_id"]: one["epoch"]
-        for one in digests().find({"_id": {"$in": ids}, "status": D.SEALED.value}, {"epoch": 1})
+        digest["_id"]: digest["epoch"]
+        for digest in digests().find({"_id": {"$in": ids}, "status": D.SEALED.value}, {"epoch": 1})
     }
-    return [one for one in seals if kept.get(one.closing.id) == one.closing.epoch]
+    return [seal for seal in seals if kept.get(seal.closing.id) == seal.closing.epoch]
 
 
 def merge_members(carriers: Mapping[ObjectId, tuple[int, ObjectId]], *, now: datetime) -> int:
@@ -397,7 +405,9 @@ def merge_members(carriers: Mapping[ObjectId, tuple[int, ObjectId]], *, now: dat
         "merged_at": now,
         **_ENDED,
     }
-    return _change_selected({one: epoch for one, (epoch, _) in carriers.items()}, changes, now)
+    return _change_selected(
+        {digest_id: epoch for digest_id, (epoch, _) in carriers.items()}, changes, now
+    )
 
 
 def separate_members(epochs: Mapping[ObjectId, int], *, now: datetime) -> int:
@@ -490,12 +500,12 @@ def erase_digests(*, user_id: str, ids: Sequence[ObjectId] = (), now: datetime) 
 def find_erased(ids: Sequence[ObjectId]) -> list[ObjectId]:
     """Return which of these digests were erased. Raises PyMongoError."""
     found = digests().find({"_id": {"$in": list(ids)}, "erased_at": {"$ne": None}}, {"_id": 1})
-    return [one["_id"] for one in found.hint(BY_ID)]
+    return [digest["_id"] for digest in found.hint(BY_ID)]
 
 
 def most_urgent(members: Sequence[ClaimedDelivery]) -> Priority:
     """Return the highest priority of a digest's members."""
-    return min((one.priority for one in members), key=list(Priority).index)
+    return min((member.priority for member in members), key=list(Priority).index)
 
 
 _ENDED: dict[str, Any] = {
@@ -558,16 +568,16 @@ def _of_digest(ids: Sequence[ObjectId], values: Sequence[Any]) -> Expression:
     return {"$arrayElemAt": [{"$literal": list(values)}, index]}
 
 
-def _selected_filter(one: ClaimedDelivery) -> dict[str, Any]:
+def _selected_filter(claim: ClaimedDelivery) -> dict[str, Any]:
     selected = {
-        "channel": one.channel.value,
+        "channel": claim.channel.value,
         "status": S.PENDING.value,
-        "digest_id": one.digest_id,
-        "digest_epoch": one.digest_epoch,
+        "digest_id": claim.digest_id,
+        "digest_epoch": claim.digest_epoch,
     }
-    return {"_id": one.notification_id, "delivery": {"$elemMatch": selected}}
+    return {"_id": claim.notification_id, "delivery": {"$elemMatch": selected}}
 
 
-def _is_selected(one: ClaimedDelivery) -> Expression:
-    is_member = {"$eq": ["$$d.digest_epoch", one.digest_epoch]}
-    return {"$and": [_waits_in([one.digest_id]), is_member]} if one.digest_id else False
+def _is_selected(claim: ClaimedDelivery) -> Expression:
+    is_member = {"$eq": ["$$d.digest_epoch", claim.digest_epoch]}
+    return {"$and": [_waits_in([claim.digest_id]), is_member]} if claim.digest_id else False

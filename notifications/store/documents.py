@@ -366,12 +366,12 @@ def holds_of(delivery: DeliveryDocument) -> tuple[Hold, ...]:
     """Return the outages that have held a delivery, oldest first."""
     return tuple(
         Hold(
-            reason=WaitReason(one["reason"]),
-            provider=one["provider"],
-            since=one["since"],
-            detail=one.get("detail") or "",
+            reason=WaitReason(hold["reason"]),
+            provider=hold["provider"],
+            since=hold["since"],
+            detail=hold.get("detail") or "",
         )
-        for one in delivery.get("holds") or ()
+        for hold in delivery.get("holds") or ()
     )
 
 
@@ -431,7 +431,9 @@ def content_of(document: NotificationDocument) -> Content:
         deep_link=stored.get("deep_link"),
         payload=stored.get("payload"),
         reply_to=stored.get("reply_to"),
-        attachments=tuple(record_of(Attachment, one) for one in stored.get("attachments", ())),
+        attachments=tuple(
+            record_of(Attachment, attachment) for attachment in stored.get("attachments", ())
+        ),
         has_own_subject=stored.get("has_own_subject", False),
         event_at=stored.get("event_at"),
         push=record_of(PushOptions, stored["push"]) if stored.get("push") else None,

@@ -182,7 +182,7 @@ def mark_part_read(
     if end is not None:
         unread["created_at"] = {**created, "$gte": end}
     found = _newest_first({**unread, **MATCH_SENT}, {"_id": 1}).limit(limit)
-    ids = [one["_id"] for one in found]
+    ids = [document["_id"] for document in found]
     if not ids:
         return MarkedPart(0, has_more=False, end=end)
     still_unread = {"_id": {"$in": ids}, "is_read": False, **MATCH_SENT}

@@ -84,7 +84,7 @@ class UseRequest:
     @property
     def counter_ids(self) -> tuple[str, ...]:
         """The IDs of its counters, in the order of the limits."""
-        return tuple(counter_id(one.name, self.person) for one in self.limits)
+        return tuple(counter_id(limit.name, self.person) for limit in self.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def reserve_uses(requests: Sequence[UseRequest], *, now: datetime) -> Reservatio
     A delivery is left out if other workers change its counters all the time. The caller wakes a
     worker for those that have moved up. Idempotent. Raises PyMongoError.
     """
-    ordered = sorted(requests, key=lambda one: (one.due_at, one.delivery_id))
+    ordered = sorted(requests, key=lambda request: (request.due_at, request.delivery_id))
     reserved, _ = _reserve_together(ordered, tries=TRIES_TOGETHER, now=now)
     if reserved is not None:
         return reserved
@@ -139,12 +139,12 @@ def reserve_uses(requests: Sequence[UseRequest], *, now: datetime) -> Reservatio
     found = Reservation(decisions={}, moved_up=[])
     contested: set[str] = set()
     left = TRIES_APART
-    for one in ordered:
-        if contested.isdisjoint(one.counter_ids):
-            reserved, tries = _reserve_together([one], tries=max(left, 1), now=now)
+    for request in ordered:
+        if contested.isdisjoint(request.counter_ids):
+            reserved, tries = _reserve_together([request], tries=max(left, 1), now=now)
             left -= tries
             if reserved is None:
-                contested |= {*one.counter_ids}
+                contested |= {*request.counter_ids}
                 continue
             found.decisions.update(reserved.decisions)
             found.moved_up.extend(reserved.moved_up)
@@ -155,14 +155,14 @@ def _reserve_together(
     ordered: Sequence[UseRequest], *, tries: int, now: datetime
 ) -> tuple[Reservation | None, int]:
     """Decide about requests at once. Return the result, or None, and how many tries failed."""
-    ids = sorted({one for request in ordered for one in request.counter_ids})
+    ids = sorted({counter_id for request in ordered for counter_id in request.counter_ids})
     for failed in range(tries):
         if failed:
             time.sleep(_random.uniform(0, PAUSE_SECONDS * min(failed, 20)))
-        found = {one["_id"]: one for one in limit_uses().find({"_id": {"$in": ids}})}
+        found = {document["_id"]: document for document in limit_uses().find({"_id": {"$in": ids}})}
         counters = _read(ordered, found)
         early = _refresh_lines(counters, now)
-        decisions = {one.delivery_id: _decide(one, counters, now) for one in ordered}
+        decisions = {request.delivery_id: _decide(request, counters, now) for request in ordered}
         if _write(ordered, counters, found, now):
             _make_due(early.values(), now)
             return Reservation(decisions=decisions, moved_up=list(early.values())), failed
@@ -174,12 +174,12 @@ def _read(
 ) -> dict[str, Counter]:
     counters: dict[str, Counter] = {}
     for request in requests:
-        for one, limit in zip(request.counter_ids, request.limits, strict=True):
-            document = found.get(one)
+        for name, limit in zip(request.counter_ids, request.limits, strict=True):
+            document = found.get(name)
             if document is None:
-                counters[one] = Counter(limit=limit, uses=[], line=[])
+                counters[name] = Counter(limit=limit, uses=[], line=[])
                 continue
-            counters[one] = Counter(
+            counters[name] = Counter(
                 limit=stricter_of(document).applied_to(limit),
                 uses=[(use["d"], use["at"]) for use in document.get("uses") or ()],
                 line=sorted(
@@ -203,10 +203,10 @@ def _refresh_lines(counters: dict[str, Counter], now: datetime) -> dict[str, Mov
 
     Return those that may be sent earlier than planned, since one before them ended unsent.
     """
-    waiting = {one.delivery_id for counter in counters.values() for one in counter.line}
+    waiting = {place.delivery_id for counter in counters.values() for place in counter.line}
     if not waiting:
         return {}
-    ids = {ObjectId(one.partition(".")[0]) for one in waiting}
+    ids = {ObjectId(delivery_id.partition(".")[0]) for delivery_id in waiting}
     names = ("channel", "status", "next_attempt_at", "failure_code")
     documents = notifications().find(
         {"_id": {"$in": sorted(ids)}}, {"priority": 1, **{f"delivery.{name}": 1 for name in names}}
@@ -242,8 +242,8 @@ def _decide(
     request: UseRequest, counters: dict[str, Counter], now: datetime
 ) -> tuple[LimitUse, ...] | Refusal:
     """Decide about one delivery, and change its counters accordingly."""
-    own, key = [counters[one] for one in request.counter_ids], request.delivery_id
-    places = [one.due_at for counter in own for one in counter.line if one.delivery_id == key]
+    own, key = [counters[name] for name in request.counter_ids], request.delivery_id
+    places = [place.due_at for counter in own for place in counter.line if place.delivery_id == key]
     due_at = min(places, default=request.due_at)
     planned = plan(own, delivery_id=key, due_at=due_at, now=now)
     refusal = None
@@ -252,7 +252,7 @@ def _decide(
         kind = _kind_of(request, planned)
         refusal = Refusal(kind=kind, until=planned.at, reason=reason)
     keeps_use = refusal is None or request.may_have_arrived
-    for one, counter in zip(request.counter_ids, own, strict=True):
+    for name, counter in zip(request.counter_ids, own, strict=True):
         uses = [(use, at) for use, at in counter.uses if at > now - counter.limit.period]
         if refusal is None or not keeps_use:
             uses = [(use, at) for use, at in uses if use != key]
@@ -265,16 +265,16 @@ def _decide(
                 LineEntry(delivery_id=key, due_at=due_at, until=planned.at, is_refused=is_refused)
             )
         line.sort(key=lambda entry: entry.order)
-        counters[one] = replace(counter, uses=uses[-MAX_USES:], line=line)
+        counters[name] = replace(counter, uses=uses[-MAX_USES:], line=line)
     if refusal is not None:
         return refusal
-    return tuple(LimitUse(one, key, now) for one in request.counter_ids)
+    return tuple(LimitUse(name, key, now) for name in request.counter_ids)
 
 
 def _kind_of(request: UseRequest, planned: Plan) -> RefusalKind:
     is_full = planned.is_line_full(request.delivery_id)
     if request.has_digest and (
-        is_full or any(one.limit.overflow is Overflow.DIGEST for one in planned.refusing)
+        is_full or any(refusal.limit.overflow is Overflow.DIGEST for refusal in planned.refusing)
     ):
         return RefusalKind.DIGEST
     if planned.is_dropped:
@@ -293,10 +293,10 @@ def _write(
     now: datetime,
 ) -> bool:
     """Write the counters that changed. Return False if any was changed since it was read."""
-    users = {one: request.user_id for request in requests for one in request.counter_ids}
+    users = {name: request.user_id for request in requests for name in request.counter_ids}
     operations = []
-    for one, counter in counters.items():
-        was = found.get(one)
+    for name, counter in counters.items():
+        was = found.get(name)
         read_uses, read_line = (
             (None, None) if was is None else (was.get("uses"), was.get("waiting"))
         )
@@ -304,8 +304,8 @@ def _write(
         line = [_stored(entry) for entry in counter.line]
         if (read_uses, read_line) == (uses, line):
             continue
-        read = {"_id": one, "uses": read_uses, "waiting": read_line}
-        user_id = users[one]
+        read = {"_id": name, "uses": read_uses, "waiting": read_line}
+        user_id = users[name]
         purge_at = {"$max": ["$purge_at", now + counter.limit.period + KEPT_AFTER]}
         change = {
             "limit": counter.limit.name,
@@ -336,16 +336,16 @@ def _stored(entry: LineEntry) -> LimitPlace:
 
 def _make_due(moved_up: Iterable[MovedUp], now: datetime) -> None:
     """Let waiting deliveries be claimed again."""
-    for one in moved_up:
+    for moved in moved_up:
         conditions = {
             "$and": [
-                {"$eq": ["$$d.channel", one.channel.value]},
+                {"$eq": ["$$d.channel", moved.channel.value]},
                 {"$eq": ["$$d.status", S.PENDING.value]},
                 {"$eq": ["$$d.failure_code", FailureCode.OVER_LIMIT.value]},
             ]
         }
         notifications().update_one(
-            {"_id": one.notification_id},
+            {"_id": moved.notification_id},
             transition(condition=conditions, changes={"next_attempt_at": now}, now=now),
         )
 
@@ -380,7 +380,10 @@ def give_back(uses: Sequence[tuple[LimitUse, datetime, datetime | None]]) -> Non
 def read_counters(wanted: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], LimitUsesDocument]:
     """Return the counters of limits and persons that have one. Raises PyMongoError."""
     ids = {counter_id(name, person): (name, person) for name, person in wanted}
-    return {ids[one["_id"]]: one for one in limit_uses().find({"_id": {"$in": list(ids)}})}
+    return {
+        ids[document["_id"]]: document
+        for document in limit_uses().find({"_id": {"$in": list(ids)}})
+    }
 
 
 def stricter_of(counter: LimitUsesDocument) -> Stricter:

@@ -81,8 +81,11 @@ def update_each(
     """
     ids = list(changes)
     rows = [
-        {"changes": dict(changes[one]), "errors": [dict(errors[one])] if one in errors else []}
-        for one in ids
+        {
+            "changes": dict(changes[notification_id]),
+            "errors": [dict(errors[notification_id])] if notification_id in errors else [],
+        }
+        for notification_id in ids
     ]
     own = "$__row.changes"
     return [
@@ -180,12 +183,12 @@ def with_hold(claimed: ClaimedDelivery, hold: Hold) -> dict[str, Any]:
         return {}
     stored = [
         {
-            "reason": one.reason.value,
-            "provider": one.provider,
-            "since": one.since,
-            "detail": one.detail[:HOLD_DETAIL_LENGTH],
+            "reason": hold.reason.value,
+            "provider": hold.provider,
+            "since": hold.since,
+            "detail": hold.detail[:HOLD_DETAIL_LENGTH],
         }
-        for one in (*claimed.holds, hold)[-MAX_HOLDS:]
+        for hold in (*claimed.holds, hold)[-MAX_HOLDS:]
     ]
     return {"holds": stored}
 

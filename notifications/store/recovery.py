@@ -117,7 +117,7 @@ def resolve_unknown(
     """Retry or fail deliveries with an unknown outcome and no receipt. Return how many."""
     if not decisions:
         return 0
-    operations = [_resolution(one, decision, now) for one, decision in decisions]
+    operations = [_resolution(outcome, decision, now) for outcome, decision in decisions]
     return notifications().bulk_write(operations, ordered=False).matched_count
 
 
@@ -191,7 +191,7 @@ def _due_before(before: datetime) -> Iterator[list[ObjectId]]:
     )
     for query, index in queries:
         found = notifications().find(query, {"_id": 1}).hint(index)
-        while ids := [one["_id"] for one in islice(found, GIVE_UP_BATCH)]:
+        while ids := [document["_id"] for document in islice(found, GIVE_UP_BATCH)]:
             yield ids
 
 
@@ -316,21 +316,21 @@ def _lost_attempt(
     return UpdateOne(wanted, [{"$set": fields}], upsert=True)
 
 
-def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
+def _resolution(outcome: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
     changes: dict[str, Any]
     error: dict[str, Any] | None = None
-    if one.accepted_records:
+    if outcome.accepted_records:
         changes = {
-            **_accepted_changes(one.channel.value, one.accepted_records[-1]),
-            "accepted_targets": _accepted_targets(one.accepted_records),
+            **_accepted_changes(outcome.channel.value, outcome.accepted_records[-1]),
+            "accepted_targets": _accepted_targets(outcome.accepted_records),
             "failure_code": None,
             "failure_reason": None,
         }
     elif isinstance(decision, RetryAt):
         changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
-    elif one.is_reached:
+    elif outcome.is_reached:
         changes = {
-            **sent_changes(one.channel, now),
+            **sent_changes(outcome.channel, now),
             "next_attempt_at": None,
             "failure_code": None,
             "failure_reason": None,
@@ -343,14 +343,14 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
             "failure_code": decision.code.value,
             "failure_reason": UNKNOWN_REASON,
         }
-        error = error_entry(one.channel, decision.code, UNKNOWN_REASON, now)
+        error = error_entry(outcome.channel, decision.code, UNKNOWN_REASON, now)
     guard = {
-        "channel": one.channel.value,
+        "channel": outcome.channel.value,
         "status": S.UNKNOWN.value,
         # A delivery that was attempted again and is unknown again needs another decision.
-        "attempt_count": one.retry_state.attempt_count,
+        "attempt_count": outcome.retry_state.attempt_count,
     }
     pipeline = update(
-        condition=in_statuses(one.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
+        condition=in_statuses(outcome.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
     )
-    return UpdateOne({"_id": one.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)
+    return UpdateOne({"_id": outcome.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)

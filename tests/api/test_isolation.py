@@ -279,7 +279,7 @@ def test_method_is_answered_if_and_only_if_allow_lists_it(world: World, name: st
     assert world.belongings() == before
 
 
-@each_case("route", [one for one in ROUTES if one[1] == "GET"])
+@each_case("route", [route for route in ROUTES if route[1] == "GET"])
 def test_head_has_the_status_and_the_permission_of_get(world: World, route: Route) -> None:
     credential = world.token if route in INBOX else world.first.key
     statuses = [world.ask(route, credential, method).status_code for method in ("GET", "HEAD")]
@@ -367,9 +367,9 @@ def _everything() -> dict[tuple[str, Any], Any]:
     names = ("recipients", "devices", "topic_members", "suppressions", "limits", "limit_counters")
     more = ("notifications", "broadcasts", "digests", "callbacks", "callback_messages")
     return {
-        (name, one["_id"]): one
+        (name, document["_id"]): document
         for name in (*names, *more, "notification_types", "template_versions", "inbox_tokens")
-        for one in collection(name).find()
+        for document in collection(name).find()
     }
 
 

@@ -120,7 +120,7 @@ def test_reads_leave_live_data_unchanged(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "route", [one for one in WRITES if safe(one) is SafeWrite.NOTHING], ids=name_of
+    "route", [write for write in WRITES if safe(write) is SafeWrite.NOTHING], ids=name_of
 )
 def test_route_declared_as_storing_nothing_stores_nothing(world: World, route: Route) -> None:
     own = world.own()
@@ -130,7 +130,7 @@ def test_route_declared_as_storing_nothing_stores_nothing(world: World, route: R
 
 
 @pytest.mark.parametrize(
-    "route", [one for one in WRITES if safe(one) is SafeWrite.MARKED], ids=name_of
+    "route", [write for write in WRITES if safe(write) is SafeWrite.MARKED], ids=name_of
 )
 def test_route_declared_as_marked_marks_tests(world: World, route: Route) -> None:
     name = "broadcasts" if route[0] == "broadcasts" else "notifications"

@@ -52,7 +52,7 @@ class Pattern:
 
     def matches(self, path: PurePosixPath) -> bool:
         folders = [str(folder) for folder in path.parents if folder != PurePosixPath(".")]
-        return any(self.regex.fullmatch(one) for one in (str(path), *folders))
+        return any(self.regex.fullmatch(name) for name in (str(path), *folders))
 
 
 def patterns(text: str) -> list[Pattern]:
@@ -68,7 +68,7 @@ def patterns(text: str) -> list[Pattern]:
 
 def is_excluded(path: PurePosixPath, by: Sequence[Pattern]) -> bool:
     """Return whether a path is excluded. The last matching pattern decides."""
-    last = next((one for one in reversed(by) if one.matches(path)), None)
+    last = next((rule for rule in reversed(by) if rule.matches(path)), None)
     return last is not None and not last.lets_in
 
 
@@ -87,7 +87,7 @@ def _copied(
     for entry in os.scandir(root / folder):
         path = folder / entry.name
         if entry.is_dir(follow_symlinks=False):
-            begins = any(f"{one.text}/".startswith(f"{path}/") for one in by if one.lets_in)
+            begins = any(f"{rule.text}/".startswith(f"{path}/") for rule in by if rule.lets_in)
             if every_folder or begins or not is_excluded(path, by):
                 yield from _copied(root, path, by, every_folder)
         elif not is_excluded(path, by):
@@ -294,7 +294,7 @@ def test_no_password_is_an_argument_of_a_process(name: str) -> None:
     """Every user of the host reads arguments in ``/proc``."""
     service = SERVICES[name]
     texts = [service.get("healthcheck", {}).get("test", ""), *service.get("command", ())]
-    for text in (one for one in texts if isinstance(one, str)):
+    for text in (text for text in texts if isinstance(text, str)):
         assert not re.search(r"(--password|--requirepass|-a|-p)[ =]\S*\$\$", text)
 
 
@@ -593,7 +593,7 @@ def test_repository_contains_no_real_secret(what: str) -> None:
 
 
 def test_proxy_does_not_reach_the_stores() -> None:
-    networks = {name: set(one["networks"]) for name, one in SERVICES.items()}
+    networks = {name: set(service["networks"]) for name, service in SERVICES.items()}
     assert networks["mongo"] == networks["valkey"] == {"stores"}
     assert COMPOSE["networks"]["stores"]["internal"]
     assert networks.pop("proxy") == {"front"}

@@ -26,8 +26,8 @@ PAGES = sorted(
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/README.md")]
 )
 DELIVERY_FIELDS = frozenset(
-    f"delivery.{one}"
-    for one in (
+    f"delivery.{field}"
+    for field in (
         *("channel", "status", "last_attempt_at", "next_attempt_at", "provider_message_id"),
         "digest_id",
     )
@@ -60,7 +60,9 @@ def headings(page: str) -> Counter[str]:
     for opened, title in zip(tokens(page), tokens(page)[1:], strict=False):
         if opened.type == "heading_open":
             words = "".join(
-                one.content for one in title.children or () if one.type in ("text", "code_inline")
+                child.content
+                for child in title.children or ()
+                if child.type in ("text", "code_inline")
             )
             found[re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")] += 1
     return found
@@ -135,11 +137,11 @@ def test_tables_render_with_as_many_cells_in_each_row_as_in_the_header(page: str
     lines = text(page).splitlines()
     broken = []
     for number, row in rows_of(page):
-        table = next((one for one in tables if number in range(*one)), None)
+        table = next((table for table in tables if number in range(*table)), None)
         if table is None or len(_PIPE.findall(row)) != len(_PIPE.findall(lines[table[0]])):
             broken.append(f"{page}:{number + 1}: {row}")
     assert broken == []
-    shown = "".join(one.content for one in inline(page) if one.type == "text")
+    shown = "".join(token.content for token in inline(page) if token.type == "text")
     assert "|---" not in shown
 
 
@@ -161,14 +163,18 @@ def codes(cell: str) -> list[str]:
 
 def test_api_page_lists_every_scope() -> None:
     listed = [
-        one for cell in table("docs/reference/api.md", "| scope | allows |") for one in codes(cell)
+        code
+        for cell in table("docs/reference/api.md", "| scope | allows |")
+        for code in codes(cell)
     ]
     assert sorted(listed) == sorted(scope.value for scope in Scope)
 
 
 def test_callbacks_page_lists_every_event() -> None:
     listed = [
-        one for cell in table("docs/guides/callbacks.md", "| event | when |") for one in codes(cell)
+        code
+        for cell in table("docs/guides/callbacks.md", "| event | when |")
+        for code in codes(cell)
     ]
     assert sorted(listed) == sorted(kind.value for kind in EventType)
 
@@ -177,16 +183,16 @@ def test_api_page_lists_every_path() -> None:
     listed = []
     for cell in table("docs/reference/api.md", "| path | guide |"):
         base, *others = codes(cell)
-        listed += [base, *(f"{base}{one}" for one in others)]
-    known = [one.removeprefix("/api/v1") for one in paths()]
-    assert sorted(_PARAMETER.sub("{}", one) for one in listed) == sorted(known)
+        listed += [base, *(f"{base}{other}" for other in others)]
+    known = [path.removeprefix("/api/v1") for path in paths()]
+    assert sorted(_PARAMETER.sub("{}", path) for path in listed) == sorted(known)
 
 
 @cache
 def paths() -> tuple[str, ...]:
     """Return the paths of the API, with braces for parameters."""
     document = SchemaGenerator().get_schema(request=None, public=True)
-    return tuple(_PARAMETER.sub("{}", one) for one in document["paths"])
+    return tuple(_PARAMETER.sub("{}", path) for path in document["paths"])
 
 
 def is_path(text: str) -> bool:
@@ -206,37 +212,37 @@ def test_page_names_no_scope_event_or_path_that_is_not_there(page: str) -> None:
     if page == "CHANGELOG.md":
         return
     scopes = {scope.value for scope in Scope}
-    resources = "|".join(sorted({one.partition(":")[0] for one in scopes if ":" in one}))
+    resources = "|".join(sorted({scope.partition(":")[0] for scope in scopes if ":" in scope}))
     named = set(re.findall(rf"\b(?:{resources}):[a-z_]+\b", text(page)))
     assert named - scopes == set()
     events = {kind.value for kind in EventType}
     found = set(re.findall(r"`((?:delivery|notification)\.[a-z_]+)`", text(page)))
     assert found - events - DELIVERY_FIELDS == set()
-    first = {one.split("/")[3] for one in paths()}
+    first = {path.split("/")[3] for path in paths()}
     asked = set(re.findall(r"(/api/v1/[\w/{}$-]+)", text(page)))
     asked |= {
-        f"/api/v1{one}"
-        for one in re.findall(r"`(?:GET|POST|PUT|PATCH|DELETE) (/[\w/{}$-]+)", text(page))
-        if one.split("/")[1] in first
+        f"/api/v1{path}"
+        for path in re.findall(r"`(?:GET|POST|PUT|PATCH|DELETE) (/[\w/{}$-]+)", text(page))
+        if path.split("/")[1] in first
     }
-    assert {one for one in asked if not is_path(one)} == set()
+    assert {path for path in asked if not is_path(path)} == set()
 
 
 def types_table() -> str:
     """Return the rows of the shipped types, as docs/reference/types.md has them."""
     rows = []
-    for one in DEFAULT_TYPES:
+    for default in DEFAULT_TYPES:
         variables = ", ".join(
-            f"`{name}` (secret)" if name in one.sensitive_variables else f"`{name}`"
-            for name in one.example_data
+            f"`{name}` (secret)" if name in default.sensitive_variables else f"`{name}`"
+            for name in default.example_data
         )
-        templates = dict.fromkeys(f"`{each['name']}`" for each in one.approved_templates)
+        templates = dict.fromkeys(f"`{each['name']}`" for each in default.approved_templates)
         cells = (
-            f"`{one.slug}`",
-            one.description,
+            f"`{default.slug}`",
+            default.description,
             variables or "\N{EN DASH}",
-            ", ".join(one.channels),
-            f"{one.category}, {one.priority}",
+            ", ".join(default.channels),
+            f"{default.category}, {default.priority}",
             ", ".join(templates) or "\N{EN DASH}",
         )
         rows.append(f"| {' | '.join(cells)} |")

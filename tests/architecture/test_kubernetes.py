@@ -37,18 +37,20 @@ Document = dict[str, Any]
 
 
 def _read(path: Path) -> list[Document]:
-    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+    return [manifest for manifest in yaml.safe_load_all(path.read_text()) if manifest]
 
 
 def _manifests() -> list[Document]:
     if rendered := os.environ.get("KUBERNETES_MANIFESTS"):
         return _read(Path(rendered))
     paths = sorted(FOLDER.rglob("*.yaml"))
-    return [one for path in paths if path.name != "kustomization.yaml" for one in _read(path)]
+    return [
+        manifest for path in paths if path.name != "kustomization.yaml" for manifest in _read(path)
+    ]
 
 
 MANIFESTS = _manifests()
-BY_NAME = {f"{one['kind']}/{one['metadata']['name']}": one for one in MANIFESTS}
+BY_NAME = {f"{manifest['kind']}/{manifest['metadata']['name']}": manifest for manifest in MANIFESTS}
 CUSTOM = {
     "ScaledObject": {
         "required": ["scaleTargetRef", "minReplicaCount", "maxReplicaCount", "triggers"],
@@ -85,9 +87,9 @@ CUSTOM = {
 
 def workloads() -> Iterator[tuple[str, Document]]:
     """Yield each Deployment and Job with its name."""
-    for one in MANIFESTS:
-        if one["kind"] in ("Deployment", "Job"):
-            yield one["metadata"]["name"], one
+    for manifest in MANIFESTS:
+        if manifest["kind"] in ("Deployment", "Job"):
+            yield manifest["metadata"]["name"], manifest
 
 
 def containers(workload: Document) -> list[Document]:
@@ -103,7 +105,8 @@ def command_of(name: str) -> list[str]:
 def labels_match(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     wanted = selector.get("matchLabels", selector if "matchExpressions" not in selector else {})
     return wanted.items() <= labels.items() and all(
-        labels.get(one["key"]) in one["values"] for one in selector.get("matchExpressions", ())
+        labels.get(matchexpression["key"]) in matchexpression["values"]
+        for matchexpression in selector.get("matchExpressions", ())
     )
 
 
@@ -112,7 +115,7 @@ def variables(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-PODS = {name: one["spec"]["template"] for name, one in workloads()}
+PODS = {name: workload["spec"]["template"] for name, workload in workloads()}
 
 
 @each_case("name", BY_NAME)
@@ -130,10 +133,10 @@ def test_every_file_is_a_resource_and_every_resource_a_file() -> None:
     for path in FOLDER.rglob("kustomization.yaml"):
         (customization,) = _read(path)
         listed = set(customization["resources"]) | set(customization.get("components", ()))
-        files = {one.name for one in path.parent.glob("*.yaml")} - {path.name}
-        assert files == {one for one in listed if "/" not in one}
-        for one in listed:
-            assert (path.parent / one).exists()
+        files = {file.name for file in path.parent.glob("*.yaml")} - {path.name}
+        assert files == {name for name in listed if "/" not in name}
+        for name in listed:
+            assert (path.parent / name).exists()
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -182,13 +185,13 @@ def test_container_gets_the_settings_and_the_secret(name: str) -> None:
         settings, secret = container["envFrom"]
         assert settings["configMapRef"]["name"].startswith(SETTINGS)
         assert secret == {"secretRef": {"name": SECRET}}
-        assert {one["name"] for one in container.get("env", ())} <= VARIABLES.keys()
+        assert {variable["name"] for variable in container.get("env", ())} <= VARIABLES.keys()
 
 
 def test_example_changes_only_settings_that_the_base_has() -> None:
     (example,) = _read(FOLDER / "example" / "kustomization.yaml")
     (changes,) = example["configMapGenerator"]
-    names = {one.partition("=")[0] for one in changes["literals"]}
+    names = {literal.partition("=")[0] for literal in changes["literals"]}
     assert names <= variables(FOLDER / "base" / "settings.env").keys()
 
 
@@ -238,14 +241,16 @@ def test_selectors_match_pods() -> None:
         assert labels[name] == {NAME: "notifyproject", PART: name}
         if workload["kind"] == "Deployment":
             assert labels_match(workload["spec"]["selector"], labels[name])
-    for one in MANIFESTS:
-        spec, kind, name = one.get("spec", {}), one["kind"], one["metadata"]["name"]
+    for manifest in MANIFESTS:
+        spec, kind, name = manifest.get("spec", {}), manifest["kind"], manifest["metadata"]["name"]
         if kind in ("Service", "PodDisruptionBudget"):
             assert [pod for pod in labels if labels_match(spec["selector"], labels[pod])] == [name]
         elif kind == "NetworkPolicy":
             assert any(labels_match(spec["podSelector"], of) for of in labels.values())
     disrupted = {
-        one["metadata"]["name"] for one in MANIFESTS if one["kind"] == "PodDisruptionBudget"
+        manifest["metadata"]["name"]
+        for manifest in MANIFESTS
+        if manifest["kind"] == "PodDisruptionBudget"
     }
     assert disrupted == PROGRAMS
 
@@ -258,8 +263,8 @@ def test_services_and_ingress_lead_to_the_ports_of_the_programs() -> None:
         assert port["port"] == container["ports"][0]["containerPort"]
     (rule,) = BY_NAME["Ingress/notifyproject"]["spec"]["rules"]
     paths = {
-        one["path"]: (one["pathType"], one["backend"]["service"]["name"])
-        for one in rule["http"]["paths"]
+        path["path"]: (path["pathType"], path["backend"]["service"]["name"])
+        for path in rule["http"]["paths"]
     }
     (exact,) = (path for path, target in paths.items() if target == ("Exact", "stream"))
     assert exact == STREAM_PATH
@@ -268,7 +273,9 @@ def test_services_and_ingress_lead_to_the_ports_of_the_programs() -> None:
 
 def test_every_pod_reaches_only_what_it_needs() -> None:
     policies = {
-        one["metadata"]["name"]: one["spec"] for one in MANIFESTS if "Network" in one["kind"]
+        manifest["metadata"]["name"]: manifest["spec"]
+        for manifest in MANIFESTS
+        if "Network" in manifest["kind"]
     }
     assert policies["deny-all"]["policyTypes"] == ["Ingress", "Egress"]
     assert not {"ingress", "egress"} & policies["deny-all"].keys()
@@ -284,11 +291,13 @@ def test_every_pod_reaches_only_what_it_needs() -> None:
 
 
 def test_autoscalers_read_metrics_that_exist() -> None:
-    scaled = [one for one in MANIFESTS if one["kind"] == "ScaledObject"]
-    assert {one["spec"]["scaleTargetRef"]["name"] for one in scaled} == {"worker", "urgent"}
-    wanted = {f'{prometheus.PREFIX}_oldest_due_seconds{{priority="{one}"}}' for one in Priority}
-    triggers = [trigger for one in scaled for trigger in one["spec"]["triggers"]]
-    assert {one["metadata"]["valueLocation"] for one in triggers} == wanted
+    scaled = [manifest for manifest in MANIFESTS if manifest["kind"] == "ScaledObject"]
+    assert {scaler["spec"]["scaleTargetRef"]["name"] for scaler in scaled} == {"worker", "urgent"}
+    wanted = {
+        f'{prometheus.PREFIX}_oldest_due_seconds{{priority="{priority}"}}' for priority in Priority
+    }
+    triggers = [trigger for scaler in scaled for trigger in scaler["spec"]["triggers"]]
+    assert {trigger["metadata"]["valueLocation"] for trigger in triggers} == wanted
     for one in triggers:
         host = re.fullmatch(
             r"http://(\w+)\.notifyproject\.svc:(\d+)/metrics", one["metadata"]["url"]

@@ -29,11 +29,11 @@ def live_code(path: Path) -> Iterator[str]:
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules |= {one.name for one in node.names if one.name.split(".")[0] in PACKAGES}
+            modules |= {name.name for name in node.names if name.name.split(".")[0] in PACKAGES}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            named = {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+            named = {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
             is_live = node.module.split(".")[0] in PACKAGES
-            if is_live and not any(one.startswith(INFRASTRUCTURE) for one in named):
+            if is_live and not any(name.startswith(INFRASTRUCTURE) for name in named):
                 yield node.module
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef) and statement.name == "Migration":

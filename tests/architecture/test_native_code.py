@@ -76,7 +76,7 @@ def native() -> set[str]:
         except metadata.PackageNotFoundError:
             # It is for another Python or platform.
             continue
-        if any(_NATIVE.search(one.name) for one in contents):
+        if any(_NATIVE.search(content.name) for content in contents):
             found.add(name)
     return found
 
@@ -95,9 +95,9 @@ def _imported(path: Path) -> frozenset[str]:
     found: set[str] = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
+            found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found |= {f"{node.module}.{one.name}" for one in node.names}
+            found |= {f"{node.module}.{name.name}" for name in node.names}
     return frozenset(found)
 
 

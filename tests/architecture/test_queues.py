@@ -103,7 +103,7 @@ def workers_of_the_stack() -> dict[str, list[str]]:
 
 def workers_of_compose() -> dict[str, list[str]]:
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    commands = {name: one.get("command", []) for name, one in services.items()}
+    commands = {name: service.get("command", []) for name, service in services.items()}
     return {name: command for name, command in commands.items() if "worker" in command}
 
 

@@ -102,10 +102,10 @@ def stated() -> Iterator[tuple[str, str]]:
     for path in files("api", "console"):
         for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from ((str(path), one[0]) for one in _DURATION.finditer(node.value))
+                yield from ((str(path), duration[0]) for duration in _DURATION.finditer(node.value))
     for template in sorted((ROOT / "templates" / "console").rglob("*.html")):
         path = template.relative_to(ROOT)
-        yield from ((str(path), one[0]) for one in _DURATION.finditer(text(path)))
+        yield from ((str(path), duration[0]) for duration in _DURATION.finditer(text(path)))
 
 
 def seconds(duration: str) -> float:
@@ -114,8 +114,8 @@ def seconds(duration: str) -> float:
 
 
 def test_each_stated_duration_is_compared_with_the_code() -> None:
-    found = {(path, one) for path, one in stated() if path not in {*NO_FACTS, *BOUNDS}}
-    listed = {(path, one) for path, facts in FACTS.items() for one in facts}
+    found = {(path, duration) for path, duration in stated() if path not in {*NO_FACTS, *BOUNDS}}
+    listed = {(path, fact) for path, facts in FACTS.items() for fact in facts}
     assert found - listed == set(), "name the code's value in FACTS"
     assert listed - found == set(), "they are gone"
     assert NO_FACTS.keys() - {path for path, _ in stated()} == set(), "they state none"
@@ -123,10 +123,10 @@ def test_each_stated_duration_is_compared_with_the_code() -> None:
 
 def test_stated_durations_are_those_of_the_code() -> None:
     wrong = {
-        (path, one): value
+        (path, fact): value
         for path, facts in FACTS.items()
-        for one, value in facts.items()
-        if seconds(one) != value.total_seconds()
+        for fact, value in facts.items()
+        if seconds(fact) != value.total_seconds()
     }
     assert wrong == {}
 

@@ -27,7 +27,7 @@ def offences(module: ast.Module) -> Iterator[tuple[int, str]]:
             case ast.Assert(test=test) if any(map(_is_the_time, ast.walk(test))):
                 yield node.lineno, "an assertion about the present time"
             case ast.Call(func=func, args=args, keywords=keywords):
-                limits = [one.value for one in keywords if one.arg == "timeout"]
+                limits = [keyword.value for keyword in keywords if keyword.arg == "timeout"]
                 if isinstance(func, ast.Attribute) and func.attr in LIMITED:
                     limits += args[:1]
                 if any(map(_is_tight, limits)):

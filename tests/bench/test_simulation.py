@@ -61,9 +61,9 @@ def posted(
     ada = Person(user_id="person-1", zone="Europe/Berlin", quiet=quiet, devices=1)
     name = f"post-{len(ledger.posts)}"
     post = replace(a_post(slug), external_id=name, person=ada, thread=thread)
-    one = ObjectId()
-    ledger.record_post(post, one)
-    return AttemptReference(one, EMAIL, 1)
+    digest_id = ObjectId()
+    ledger.record_post(post, digest_id)
+    return AttemptReference(digest_id, EMAIL, 1)
 
 
 def accept(ledger: Ledger, reference: AttemptReference, *, at: datetime) -> None:

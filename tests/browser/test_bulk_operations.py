@@ -38,10 +38,12 @@ def failures() -> None:
     for _ in range(COUNT // BATCH):
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
         acceptance.accept(new, now=now)
-        ids = [one.id for one in new]
+        ids = [notification.id for notification in new]
         claims = leases.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
         begun = leases.start(claims, provider="sendgrid", worker="w", now=now)
-        ended = [factories.settlement(one, DeliveryStatus.FAILED, at=now) for one in begun]
+        ended = [
+            factories.settlement(delivery, DeliveryStatus.FAILED, at=now) for delivery in begun
+        ]
         leases.settle(ended, now=now)
 
 
@@ -52,8 +54,10 @@ def worker() -> Iterator[None]:
 
     def work() -> None:
         while not over.wait(0.05):
-            for one in collection("operations").find({"next_at": {"$lte": utc_now()}}, {"_id": 1}):
-                runner.run(ObjectId(one["_id"]))
+            for operation in collection("operations").find(
+                {"next_at": {"$lte": utc_now()}}, {"_id": 1}
+            ):
+                runner.run(ObjectId(operation["_id"]))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -65,8 +69,8 @@ def worker() -> Iterator[None]:
 
 
 def operation_id() -> ObjectId:
-    (one,) = collection("operations").find({}, {"_id": 1})
-    return ObjectId(one["_id"])
+    (operation,) = collection("operations").find({}, {"_id": 1})
+    return ObjectId(operation["_id"])
 
 
 def test_bulk_retry_shows_progress_and_results(screen: Screen) -> None:
@@ -143,8 +147,8 @@ def test_outage_is_retried_in_five_clicks_from_the_alert(screen: Screen) -> None
 
 def deliver_all() -> None:
     now = utc_now() + timedelta(hours=1)
-    ids = [one["_id"] for one in collection("notifications").find({}, {"_id": 1})]
+    ids = [notification["_id"] for notification in collection("notifications").find({}, {"_id": 1})]
     claims = leases.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
     begun = leases.start(claims, provider="sendgrid", worker="w", now=now)
-    ended = [factories.settlement(one, DeliveryStatus.DELIVERED, at=now) for one in begun]
+    ended = [factories.settlement(delivery, DeliveryStatus.DELIVERED, at=now) for delivery in begun]
     leases.settle(ended, now=now)

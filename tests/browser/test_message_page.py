@@ -200,7 +200,7 @@ def test_failed_refresh_is_reported_until_one_succeeds(screen: Screen) -> None:
     report(document, K.DELIVERED)
     expect(page.locator("#state h2")).to_have_text("Email delivered.")
     # The browser reports each refused request.
-    assert all("503" in one for one in screen.problems)
+    assert all("503" in problem for problem in screen.problems)
     screen.problems.clear()
 
 

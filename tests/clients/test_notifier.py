@@ -235,7 +235,7 @@ def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
         service.notifier().notify("mfa_code", email="nonsense")
     error = caught.value
     assert (error.status, error.code, len(service.requests)) == (status, "validation_failed", 1)
-    assert [one.pointer for one in error.problem.errors] == ["/recipient/email"]
+    assert [error.pointer for error in error.problem.errors] == ["/recipient/email"]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,9 @@ def test_warnings_of_the_answer_are_objects(accepted: Any) -> None:
         "warnings": [{"channel": "push", "code": "no_address", "detail": "No device registered."}]
     }
     sent = Service(httpx.Response(202, json=answer)).notifier().notify("mfa_code", user_id="ada")
-    assert [(one.channel, one.code) for one in sent.warnings] == [("push", "no_address")]
+    assert [(warning.channel, warning.code) for warning in sent.warnings] == [
+        ("push", "no_address")
+    ]
     assert (sent.phase, sent.retry_count) == ("sent", 0)
 
 
@@ -377,9 +379,9 @@ def test_many_are_sent_a_thousand_at_a_time_with_one_result_for_each() -> None:
     notifications = [{"type": "mfa_code", "user_id": str(number)} for number in range(2_001)]
     found = service.notifier().send_many(notifications, idempotency_key="mine")
     assert service.keys == ["mine", "mine-1000", "mine-2000"]
-    sizes = [len(json.loads(one.content)["notifications"]) for one in service.requests]
+    sizes = [len(json.loads(request.content)["notifications"]) for request in service.requests]
     assert sizes == [1_000, 1_000, 1]
-    assert (found.accepted, [one.index for one in found.results]) == (3, [0, 1_000, 2_000])
+    assert (found.accepted, [result.index for result in found.results]) == (3, [0, 1_000, 2_000])
 
 
 def test_failed_part_of_many_is_repeated_with_its_own_key() -> None:

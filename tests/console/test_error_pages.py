@@ -47,7 +47,7 @@ def test_no_address_of_the_console_fails(console: Client) -> None:
     addresses = [address for value in HOSTILE for address in addresses_with(value)]
     assert len(addresses) > 80 * (len(HOSTILE) - 1)
     checked = sampled(addresses, each=11)
-    assert [one for one in checked if console.get(one).status_code >= 500] == []
+    assert [url for url in checked if console.get(url).status_code >= 500] == []
 
 
 @pytest.mark.parametrize("model", ["auth/group", "access/apiclient", "recipients/recipient"])

@@ -525,8 +525,8 @@ def test_odd_stored_value_counts_as_absent(field: str, odd: bytes, broker: redis
 
 @pytest.mark.parametrize("odd", [float("inf"), float("-inf"), 1e300, -5.0])
 def test_odd_time_of_a_refused_recipient_counts_as_absent(odd: float, broker: redis.Redis) -> None:
-    for one in FIVE:
-        broker.zadd(f"circuit_refused:{FCM}", {f"account/{one}": odd})
+    for recipient in FIVE:
+        broker.zadd(f"circuit_refused:{FCM}", {f"account/{recipient}": odd})
     refused = circuit_breaker.refused_among([FCM], FIVE, now=NOON)
     assert refused == {FCM: frozenset()}
     record(successes=1, evidence=CircuitEvidence(refused={"account": FIVE}))

@@ -101,12 +101,12 @@ def test_outage_of_an_hour_uses_no_attempt_and_loses_nothing(fcm: ScriptedProvid
     ids = mails(110)
     simulation.run(ids, until=outage_end - SECOND, step=30 * SECOND)
     assert simulation.sent == {}
-    assert {simulation.attempts_used(one) for one in ids} == {0}
+    assert {simulation.attempts_used(notification_id) for notification_id in ids} == {0}
     # The first batch, and then one probe after each wait of the circuit.
     assert len(fcm.seen) <= 100 + 10
     simulation.run(ids, until=outage_end + MAX_WAIT + MINUTE, step=30 * SECOND)
     assert set(simulation.sent) == set(ids)
-    assert {simulation.attempts_used(one) for one in ids} == {1}
+    assert {simulation.attempts_used(notification_id) for notification_id in ids} == {1}
     # Each was taken once: the attempts before that one were refused.
     wanted = {"status": "sent", "notification_id": {"$in": ids}}
     found = collection("delivery_attempts").find(wanted, {"notification_id": 1})
@@ -121,8 +121,14 @@ def test_failing_provider_gets_nothing_after_20_failures(
     ids = mails(120)
     simulation = WorkerSimulation(EMAIL)
     simulation.run(ids, until=NOON, step=MINUTE)
-    failed = [one for one in ids if simulation.attempts_used(one) == 1]
-    waiting = [one for one in ids if simulation.state(one)["attempt_count"] == 0]
+    failed = [
+        notification_id for notification_id in ids if simulation.attempts_used(notification_id) == 1
+    ]
+    waiting = [
+        notification_id
+        for notification_id in ids
+        if simulation.state(notification_id)["attempt_count"] == 0
+    ]
     assert len(failed) + len(waiting) == 120
     assert len(fcm.seen) == len(failed) <= 100
     assert len(waiting) >= 20
@@ -134,7 +140,11 @@ def test_rate_limit_delays_deliveries_and_loses_none(fcm: ScriptedProvider, sett
     simulation = WorkerSimulation(EMAIL)
     simulation.run(ids, until=NOON, step=SECOND)
     assert len(simulation.sent) == len(fcm.seen) == 3
-    waiting = [simulation.state(one) for one in ids if one not in simulation.sent]
+    waiting = [
+        simulation.state(notification_id)
+        for notification_id in ids
+        if notification_id not in simulation.sent
+    ]
     assert {(d["status"], d["failure_code"], d["attempt_count"]) for d in waiting} == {
         ("pending", "rate_limited", 0)
     }
@@ -187,7 +197,7 @@ def test_blocked_platform_does_not_delay_others(apple_unavailable: ScriptedProvi
     assert list(simulation.sent) == [bobs]
     assert [o.platform for o in apple_unavailable.seen] == ["ios", "android"]
     assert simulation.state(second)["failure_code"] == "channel_unavailable"
-    assert {simulation.attempts_used(one) for one in (first, second)} == {0}
+    assert {simulation.attempts_used(notification_id) for notification_id in (first, second)} == {0}
 
 
 def test_accepted_device_is_immediate_and_the_blocked_one_gets_it_later(
@@ -201,9 +211,12 @@ def test_accepted_device_is_immediate_and_the_blocked_one_gets_it_later(
     simulation.run([second], until=NOON + SECOND, step=SECOND)
     assert tries(first) == {(1, phone): ("sent", None), (1, tablet): ("failed", CODE)}
     assert tries(second) == {(1, phone): ("sent", None)}
-    for one in (first, second):
-        assert simulation.state(one)["accepted_targets"] == [phone]
-        assert (simulation.state(one)["status"], simulation.attempts_used(one)) == ("pending", 0)
+    for notification_id in (first, second):
+        assert simulation.state(notification_id)["accepted_targets"] == [phone]
+        assert (
+            simulation.state(notification_id)["status"],
+            simulation.attempts_used(notification_id),
+        ) == ("pending", 0)
     apple_unavailable.always(taken)
     simulation.run([first, second], until=NOON + 2 * HOUR, step=30 * SECOND)
     assert set(simulation.sent) == {first, second}

@@ -31,7 +31,7 @@ def test_requests_of_the_page_send_a_mail(app: App, received: Received) -> None:
     assert len(REQUESTS) == 4
     answers = [app.send(path, body.encode(), method=method) for method, path, body in REQUESTS]
     assert [answer.status_code for answer in answers] == [201, 201, 200, 200]
-    previews = {one["channel"]: one for one in answers[-1].json()["channels"]}
+    previews = {channel["channel"]: channel for channel in answers[-1].json()["channels"]}
 
     answer = app.send("/notifications", REQUESTS[-1][2].encode())
     notification = when(app, answer, "delivered", "partially_delivered", "failed")

@@ -36,7 +36,7 @@ def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
 def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sandbox) -> None:
     api = api_of(app, live_server, provider)
     loaded = examples.load(datetime.now(UTC))
-    digested = sum("merged" in one.expected["delivery"].values() for one in loaded)
+    digested = sum("merged" in example.expected["delivery"].values() for example in loaded)
     outcomes = examples.send_all(api, loaded)
 
     def sweep() -> bool:
@@ -61,36 +61,36 @@ def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sa
 def test_examples_leave_nothing_for_an_operator_or_for_the_guides_to_stumble_over() -> None:
     """A new installation is operational, and its addresses and categories are unused."""
     loaded = examples.load(datetime.now(UTC))
-    codes = {code for one in loaded for code in one.expected.get("codes", {}).values()}
+    codes = {code for example in loaded for code in example.expected.get("codes", {}).values()}
     assert [code for code in codes if explain(code).needs_operator] == []
-    used = {one.request["recipient"].get("email") for one in loaded}
+    used = {example.request["recipient"].get("email") for example in loaded}
     page = Path(settings.BASE_DIR, "docs", "guides", "quickstart.md").read_text()
     rows = set(re.findall(r"^\| `(\S+@example\.com)`", page, re.MULTILINE))
     assert len(rows) >= 4
     assert not rows & used
-    limits = [limit for one in loaded for limit in one.limits.values()]
+    limits = [limit for example in loaded for limit in example.limits.values()]
     assert limits
     assert all(set(limit["types"]) <= types_of(loaded) for limit in limits)
 
 
 def types_of(loaded: list[examples.Example]) -> set[str]:
     """Return the types that only the examples have."""
-    return {slug for one in loaded for slug in one.types}
+    return {slug for example in loaded for slug in example.types}
 
 
 def test_whatsapp_examples_arrive_unless_they_show_a_refusal() -> None:
     loaded = examples.load(datetime.now(UTC))
-    by_whatsapp = [one for one in loaded if "whatsapp" in one.expected["delivery"]]
+    by_whatsapp = [example for example in loaded if "whatsapp" in example.expected["delivery"]]
     assert len(by_whatsapp) >= 4
-    for one in by_whatsapp:
-        arrives = one.expected["delivery"]["whatsapp"] == "delivered"
-        assert arrives != one.description.startswith("A refusal"), one.name
+    for example in by_whatsapp:
+        arrives = example.expected["delivery"]["whatsapp"] == "delivered"
+        assert arrives != example.description.startswith("A refusal"), example.name
 
 
 def test_recipients_without_a_device_are_no_failure() -> None:
-    for one in examples.load(datetime.now(UTC)):
-        if not one.devices:
-            assert one.expected["delivery"].get("push") != "failed", one.name
+    for example in examples.load(datetime.now(UTC)):
+        if not example.devices:
+            assert example.expected["delivery"].get("push") != "failed", example.name
 
 
 def test_refused_example_raises_with_the_code(

@@ -56,9 +56,9 @@ def test_process_is_killed_only_at_its_boundary() -> None:
     ends = {
         name: run(CRASH_AT=name) for name in ("claimed", "claimed:3", "claimed:4", "settled", "")
     }
-    killed = {name for name, one in ends.items() if one.wait(LIMIT) == -signal.SIGKILL}
+    killed = {name for name, end in ends.items() if end.wait(LIMIT) == -signal.SIGKILL}
     assert killed == {"claimed", "claimed:3"}
-    assert {one.returncode for name, one in ends.items() if name not in killed} == {0}
+    assert {end.returncode for name, end in ends.items() if name not in killed} == {0}
 
 
 def test_process_is_frozen_at_its_boundary_until_continued() -> None:

@@ -53,7 +53,7 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT
     assert [d["_id"] for d in stored if d["delivery"][0]["status"] in OPEN] == []
-    until(lambda: {str(one) for one in ids} == set(_acceptances(provider)))
+    until(lambda: {str(notification_id) for notification_id in ids} == set(_acceptances(provider)))
     for reference, count in _acceptances(provider).items():
         if count > 1:
             attempts = factories.attempts(ObjectId(reference))
@@ -61,15 +61,15 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
 
 
 def test_claim_of_a_dead_worker_is_claimed_again(provider: Sandbox, start_worker: Start) -> None:
-    one = factories.claimed(at=utc_now())
+    claim = factories.claimed(at=utc_now())
     start_worker()
     assert (
-        pipeline.dispatch(SendingRuntime(), [one.notification_id], channel=Channel.EMAIL).claimed
+        pipeline.dispatch(SendingRuntime(), [claim.notification_id], channel=Channel.EMAIL).claimed
         == 0
     )
     later = utc_now() + LEASE + timedelta(seconds=1)
     report = pipeline.dispatch(
-        SendingRuntime(), [one.notification_id], channel=Channel.EMAIL, clock=lambda: later
+        SendingRuntime(), [claim.notification_id], channel=Channel.EMAIL, clock=lambda: later
     )
     assert report.counts == {"sent": 1}
 
@@ -128,8 +128,10 @@ def test_killed_bulk_operation_resends_each_once(start_worker: Start) -> None:
     done = stored(requested)
     assert done.counts == {BulkOutcome.DONE: BULK_COUNT}
     made = list(collection("notifications").find({"resent_from": {"$ne": None}}))
-    assert sorted(one["resent_from"] for one in made) == sorted(ids)
-    assert {one["_id"] for one in made} == {operation.resend_id(done, one) for one in ids}
+    assert sorted(resend["resent_from"] for resend in made) == sorted(ids)
+    assert {resend["_id"] for resend in made} == {
+        operation.resend_id(done, resend) for resend in ids
+    }
 
 
 def _resent() -> int:

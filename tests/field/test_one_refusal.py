@@ -124,7 +124,7 @@ def routes(
         RUNTIME,
         claims,
         providers=[provider],
-        targets={one.reference: [SendTarget(address="x", platform=platform)] for one in claims},
+        targets={claim.reference: [SendTarget(address="x", platform=platform)] for claim in claims},
         paused={},
         now=at,
     )
@@ -248,7 +248,7 @@ def test_acceptance_in_between_disproves(outcome: Outcome, together: bool) -> No
         ("ben", accepted()),
         *[(str(n), outcome) for n in range(MIN_RECIPIENTS, 2 * MIN_RECIPIENTS - 1)],
     ]
-    for batch in [rounds] if together else [[one] for one in rounds]:
+    for batch in [rounds] if together else [[answered] for answered in rounds]:
         answer(fcm, *batch)
     assert routes(fcm, code(), at=NOON)
 
@@ -385,14 +385,14 @@ def test_refusal_of_another_recipient_opens_the_circuit_again(fcm: ScriptedProvi
     answer(fcm, ("new", error), now=AFTER, route=probe)
     assert not routes(fcm, delivery("ben"), at=AFTER + 2 * FIRST_WAIT - SECOND)
     (probe,) = routes(fcm, delivery("new"), code(), at=AFTER + 2 * FIRST_WAIT)
-    assert [one.user_id for one in probe.claims] == ["ben"]
+    assert [claim.user_id for claim in probe.claims] == ["ben"]
 
 
 def test_platform_that_needs_a_probe_holds_only_its_own_devices(fcm: ScriptedProvider) -> None:
     open_circuit(fcm, channel_unavailable(reach=UNCERTAIN, scope="ios"), FIVE)
     both = delivery("0")
     targets = {
-        both.reference: [SendTarget(address="x", platform=one) for one in ("ios", "android")]
+        both.reference: [SendTarget(address="x", platform=text) for text in ("ios", "android")]
     }
     (route,), held = routing.choose_routes(
         RUNTIME, [both], providers=[fcm], targets=targets, paused={}, now=AFTER
@@ -456,16 +456,18 @@ class Life:
 
     def step(self, seconds: float) -> None:
         """Try what is due, in batches of 32 in the order of arrival, then let time pass."""
-        due = [one for one, at in self.due.values() if at <= self.now]
+        due = [document for document, at in self.due.values() if at <= self.now]
         for start in range(0, len(due), 32):
             batch = due[start : start + 32]
-            targets = {one.reference: [SendTarget(address="x", platform="ios")] for one in batch}
+            targets = {
+                claim.reference: [SendTarget(address="x", platform="ios")] for claim in batch
+            }
             found, held = routing.choose_routes(
                 RUNTIME, batch, providers=[self.provider], targets=targets, paused={}, now=self.now
             )
-            for one in held:
-                at = one.next_attempt_at or self.now + timedelta(days=1)
-                self.due[one.claimed.reference] = (one.claimed, at)
+            for unsent in held:
+                at = unsent.next_attempt_at or self.now + timedelta(days=1)
+                self.due[unsent.claimed.reference] = (unsent.claimed, at)
             for route in found:
                 self._send(route)
         self.now += timedelta(seconds=seconds)

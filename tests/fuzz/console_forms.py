@@ -89,10 +89,10 @@ def every_form(console: Client, pages: Iterable[str]) -> list[Form]:
     for path in pages:
         for form in forms_of(console.get(path), path):
             found.setdefault((form.action, frozenset(form.values)), form)
-    for form in [one for one in found.values() if not one.deletes]:
+    for form in [candidate for candidate in found.values() if not candidate.deletes]:
         for asked in forms_of(console.post(form.action, form.values), form.action):
             found.setdefault((asked.action, frozenset(asked.values)), asked)
-    return sorted(found.values(), key=lambda one: one.deletes)
+    return sorted(found.values(), key=lambda form: form.deletes)
 
 
 def forms_of(answer: Any, url: str) -> list[Form]:

@@ -83,9 +83,9 @@ class Fuzzer:
     def __post_init__(self) -> None:
         app = get_wsgi_application()
         self.schema = schemathesis.openapi.from_wsgi("/api/schema", app, config=CONFIG)
-        operations = [one.ok() for one in self.schema.get_all_operations()]
-        self.operations = sorted(operations, key=lambda one: one.method == "delete")
-        self.described = [one.definition.raw for one in self.operations]
+        operations = [operation.ok() for operation in self.schema.get_all_operations()]
+        self.operations = sorted(operations, key=lambda operation: operation.method == "delete")
+        self.described = [operation.definition.raw for operation in self.operations]
 
     def ask(self, *, cases: int, first_seed: int) -> Iterator[Found]:
         """Send ``cases`` requests. Yield the results after each round of all operations."""

@@ -42,11 +42,11 @@ def test_every_answer_matches_the_description(
                 print(f"seed {SEED}: {found.cases} requests, {len(found.faults)} faults, {answers}")
     assert found.faults == {}, f"with FUZZ_SEED={SEED}"
     if IS_LONG:
-        assert found.operations >= {one["operationId"] for one in asker.described}
+        assert found.operations >= {operation["operationId"] for operation in asker.described}
 
 
 def test_undescribed_answer_is_found(asker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    named = {one.definition.raw["operationId"]: one for one in asker.operations}
+    named = {operation.definition.raw["operationId"]: operation for operation in asker.operations}
     asker.operations = [named["getNotificationStats"]]
     for wrong, fault in (
         (Mock(side_effect=KeyError), "500 ServerError"),

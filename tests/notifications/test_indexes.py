@@ -45,11 +45,11 @@ least value of the field's type: [decision 2](../decisions/0002-database-engine.
 def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     """Return the text of docs/reference/indexes.md. ``existing`` returns a collection's indexes."""
     lines = [
-        f"| `{one.collection}` | {one.purpose} | {_keys(one.keys)} | {_served(one)} |"
-        for one in REQUIRED
+        f"| `{index.collection}` | {index.purpose} | {_keys(index.keys)} | {_served(index)} |"
+        for index in REQUIRED
     ]
     collections = {
-        *(required.collection for required in REQUIRED),
+        *(index.collection for index in REQUIRED),
         *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
         *("suppressions", "topic_members", "service_windows", "soft_bounces", "early_receipts"),
         *("whatsapp_identities", "muted_problems"),
@@ -133,11 +133,11 @@ def test_index_has_its_declared_keys_and_options(model: Any) -> None:
         assert key is None or [(f, d) for f, d in found[name]["key"]] == key
     for index in model._meta.indexes:
         if isinstance(index, MongoIndex):
-            one = found[index.name]
-            assert bool(one.get("unique")) == bool(index.options.get("unique"))
-            assert bool(one.get("sparse")) == bool(index.options.get("sparse"))
-            assert one.get("expireAfterSeconds") == index.options.get("expire_after_seconds")
-            assert _plain(one.get("partialFilterExpression")) == index.options.get("partial")
+            stored = found[index.name]
+            assert bool(stored.get("unique")) == bool(index.options.get("unique"))
+            assert bool(stored.get("sparse")) == bool(index.options.get("sparse"))
+            assert stored.get("expireAfterSeconds") == index.options.get("expire_after_seconds")
+            assert _plain(stored.get("partialFilterExpression")) == index.options.get("partial")
 
 
 def _plain(value: Any) -> Any:
@@ -148,9 +148,10 @@ def test_no_index_is_a_prefix_of_another() -> None:
     """An index that is a prefix of another slows writes and serves no further query."""
     for model in OURS:
         whole = {
-            name: list(one["key"])
-            for name, one in existing(model._meta.db_table).items()
-            if not {"partialFilterExpression", "sparse", "unique", "expireAfterSeconds"} & set(one)
+            name: list(index["key"])
+            for name, index in existing(model._meta.db_table).items()
+            if not {"partialFilterExpression", "sparse", "unique", "expireAfterSeconds"}
+            & set(index)
         }
         for name, key in whole.items():
             longer = [n for n, k in whole.items() if n != name and k[: len(key)] == key]
@@ -190,5 +191,5 @@ def test_index_page_is_up_to_date() -> None:
 def test_index_page_lists_every_index() -> None:
     page = PAGE.read_text()
     ours = {"notifications", "recipients", "devices", "analytics", "access", "callbacks"}
-    indexes = [i for one in OURS if one._meta.app_label in ours for i in one._meta.indexes]
-    assert [one.name for one in indexes if f"`{one.name}`" not in page] == []
+    indexes = [i for model in OURS if model._meta.app_label in ours for i in model._meta.indexes]
+    assert [index.name for index in indexes if f"`{index.name}`" not in page] == []

@@ -162,7 +162,7 @@ def test_pages_of_each_order_hold_everything_once(ordering: Ordering, limit: int
         stored.append(accepted(created_at=at, **fields))
     unscheduled = accepted(created_at=NOON)
     stored += [] if ordering.is_by_schedule else [unscheduled]
-    expected = sorted(stored, key=lambda one: (dict(one)[name], one["_id"]))
+    expected = sorted(stored, key=lambda document: (dict(document)[name], document["_id"]))
     expected = expected[::-1] if ordering.value.startswith("-") else expected
     found, current = [], page(limit, ordering=ordering)
     found += current.documents
@@ -170,12 +170,12 @@ def test_pages_of_each_order_hold_everything_once(ordering: Ordering, limit: int
         cursor = cursor_of_document(current.documents[-1], ordering.order)
         current = page(limit, ordering=ordering, cursor=cursor)
         found += current.documents
-    assert [one["_id"] for one in found] == [one["_id"] for one in expected]
+    assert [document["_id"] for document in found] == [document["_id"] for document in expected]
 
 
 def test_range_of_the_schedule_includes_its_start_and_excludes_its_end() -> None:
     at = [NOON + n * MINUTE for n in range(4)]
-    stored = [accepted(send_at=one, scheduled_at=one)["_id"] for one in at]
+    stored = [accepted(send_at=send_at, scheduled_at=send_at)["_id"] for send_at in at]
     fields = {"scheduled_after": at[1], "scheduled_before": at[3]}
     assert listed(ordering=Ordering.SCHEDULED, **fields) == stored[1:3]
 
@@ -203,11 +203,11 @@ def test_unread_lists_what_was_sent_and_not_read(channel: Channel) -> None:
     document = (
         accepted(channels=[IN_APP]) if is_in_app else factories.settled(S.SENT, channel=channel)
     )
-    one = {"client_id": CLIENT, "notification_id": document["_id"], "now": NOON}
+    of_document = {"client_id": CLIENT, "notification_id": document["_id"], "now": NOON}
     assert listed(unread=True) == [document["_id"]]
-    inbox.mark_read_by_client(**one)
+    inbox.mark_read_by_client(**of_document)
     assert listed(unread=True) == []
-    inbox.mark_unread_by_client(**one)
+    inbox.mark_unread_by_client(**of_document)
     assert listed(unread=True) == [document["_id"]]
 
 
@@ -215,8 +215,8 @@ def test_attempts_are_listed_oldest_first() -> None:
     document = accepted()
     for number in range(3):
         at = NOON + 5 * number * MINUTE
-        one = start(claim(document["_id"], at=at), at=at)
-        retry = factories.settlement(one, S.PENDING, at=at, next_attempt_at=at + MINUTE)
+        begun = start(claim(document["_id"], at=at), at=at)
+        retry = factories.settlement(begun, S.PENDING, at=at, next_attempt_at=at + MINUTE)
         leases.settle([retry], now=at)
     started()
     found = queries.attempts_of(document["_id"])
@@ -257,10 +257,10 @@ def test_each_priority_is_found_separately(priority: Priority) -> None:
 
 
 def test_claimed_delivery_is_found_after_its_lease() -> None:
-    one = claimed()
+    claim = claimed()
     assert due(NOON + MINUTE) == []
     over = NOON + LEASE
-    assert [d.notification_id for d in due(over, now=over)] == [one.notification_id]
+    assert [d.notification_id for d in due(over, now=over)] == [claim.notification_id]
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])

@@ -24,7 +24,7 @@ TAGS = ["security"]
 
 
 def problems() -> list[str]:
-    return [f"{one.id}: {one.msg}" for one in run_checks(tags=TAGS)]
+    return [f"{check.id}: {check.msg}" for check in run_checks(tags=TAGS)]
 
 
 def test_test_settings_pass() -> None:
@@ -331,7 +331,9 @@ def started_with(server: Any, name: str, value: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", [one for one in SECRETS if not one.endswith("FCM_CREDENTIALS")])
+@pytest.mark.parametrize(
+    "name", [secret for secret in SECRETS if not secret.endswith("FCM_CREDENTIALS")]
+)
 def test_no_server_starts_with_a_secret_that_is_guessable_or_sent_in_the_clear(
     server: Any, name: str
 ) -> None:
@@ -419,8 +421,8 @@ def test_service_account_is_not_presented_without_tls(
         text = json.dumps({**json.loads(account.read_text()), "token_uri": url})
         (tmp_path / "account.json").write_text(text)
         setattr(server, name, str(tmp_path / "account.json") if is_file else text)
-        found = [one.msg for one in run_checks(tags=TAGS, include_deployment_checks=True)]
-        assert any(f"token_uri of {name}" in one for one in found) is is_refused
+        found = [check.msg for check in run_checks(tags=TAGS, include_deployment_checks=True)]
+        assert any(f"token_uri of {name}" in message for message in found) is is_refused
 
 
 @pytest.mark.parametrize("size", [8, 16, 24, 32])
@@ -445,7 +447,7 @@ def warnings(settings: Any, **changes: Any) -> list[str]:
     for name, value in changes.items():
         setattr(settings, name, value)
     found = run_checks(tags=TAGS, include_deployment_checks=True)
-    return [str(one.id) for one in found if str(one.id).startswith("notifications.W")]
+    return [str(message.id) for message in found if str(message.id).startswith("notifications.W")]
 
 
 GOOD = {
@@ -471,4 +473,6 @@ GOOD = {
 def test_deploy_check_warns_of_missing_settings(
     settings: Any, changes: dict[str, Any], ids: list[str]
 ) -> None:
-    assert warnings(settings, **(GOOD | changes)) == [f"notifications.{one}" for one in ids]
+    assert warnings(settings, **(GOOD | changes)) == [
+        f"notifications.{notification_id}" for notification_id in ids
+    ]

@@ -65,7 +65,7 @@ def test_delivery_history_is_kept() -> None:
     after = factories.read(before["_id"])
     changed = {"content", "recipient", "data", "error", "error_history", "delivery"}
     changed.add("content_removed_at")
-    kept = [{k: v for k, v in one.items() if k not in changed} for one in (before, after)]
+    kept = [{k: v for k, v in document.items() if k not in changed} for document in (before, after)]
     assert kept[0] == kept[1]
     (was,), (is_,) = before["delivery"], after["delivery"]
     assert is_ == {name: value for name, value in was.items() if name != "failure_reason"}
@@ -116,7 +116,7 @@ def test_content_is_removed_at_the_end_of_its_days(at: datetime, is_removed_: bo
 def test_each_category_has_its_own_days() -> None:
     policy(Category.MARKETING, content_days=7)
     policy(Category.ALERT, content_days=60)
-    documents = {one: ended(category=one) for one in Category}
+    documents = {category: ended(category=category) for category in Category}
     for days, expected in ((7, {"marketing"}), (30, {"transactional", "marketing"}), (60, ALL)):
         remove(at=NOON + days * DAY + TICK)
         assert {c for c, document in documents.items() if is_removed(document)} == expected
@@ -245,21 +245,21 @@ def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
     def retry() -> set[ObjectId]:
         start.wait()
         return {
-            one
-            for one in reversed(ids)
-            if store_actions.reopen(notification_id=one, channels=[EMAIL], now=DUE)
+            notification_id
+            for notification_id in reversed(ids)
+            if store_actions.reopen(notification_id=notification_id, channels=[EMAIL], now=DUE)
         }
 
     def remove_all() -> None:
         start.wait()
-        for one in ids:
-            removal.remove_content(ids=[one], before=DUE - 30 * DAY, now=DUE)
+        for notification_id in ids:
+            removal.remove_content(ids=[notification_id], before=DUE - 30 * DAY, now=DUE)
 
     with ThreadPoolExecutor(2) as pool:
         retried, _ = pool.submit(retry), pool.submit(remove_all)
-    for one in ids:
-        document, (attempt,) = factories.read(one), factories.attempts(one)
-        is_open = one in retried.result()
+    for notification_id in ids:
+        document, (attempt,) = factories.read(notification_id), factories.attempts(notification_id)
+        is_open = notification_id in retried.result()
         assert ("due_at" in document) is is_open
         assert ("content_removed_at" in document) is not is_open
         assert ("body" in document["content"]) is is_open
@@ -267,7 +267,7 @@ def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
 
 
 def positions() -> dict[str, datetime | None]:
-    return {one.category.value: one.removed_until for one in retention.read_all()}
+    return {policy.category.value: policy.removed_until for policy in retention.read_all()}
 
 
 @pytest.fixture
@@ -279,12 +279,13 @@ def many() -> None:
     categories = [category.value for category in Category]
     collection("notifications").insert_many(
         model
-        | {"_id": one, "category": categories[n % 3]}
+        | {"_id": notification_id, "category": categories[n % 3]}
         | {"updated_at": NOON + n * timedelta(minutes=1)}
-        for n, one in enumerate(ids)
+        for n, notification_id in enumerate(ids)
     )
     collection("delivery_attempts").insert_many(
-        {**attempt, "_id": f"{one}.email.1", "notification_id": one} for one in ids
+        {**attempt, "_id": f"{notification_id}.email.1", "notification_id": notification_id}
+        for notification_id in ids
     )
     collection("notifications").delete_one({"_id": model["_id"]})
     collection("delivery_attempts").delete_one({"_id": attempt["_id"]})

@@ -153,7 +153,7 @@ def test_notifications_of_a_user_are_found_by_an_index_newest_first() -> None:
     assert plan.is_indexed
     assert not plan.sorts
     assert plan.examined <= 2 * plan.returned
-    times = [one.created_at for one in (*first, *rest)]
+    times = [document.created_at for document in (*first, *rest)]
     assert times == sorted(times, reverse=True)
     assert len(set(times)) == 80
 

@@ -74,7 +74,7 @@ class Follower:
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
         items = (inbox_item(document, now=now) for document in unsent)
-        events += [encode_event("notification", one, event_id=one.id) for one in items]
+        events += [encode_event("notification", item, event_id=item.id) for item in items]
         if counts != self._counts:
             # Without an ID, a stream without notifications could not be resumed.
             position = _position_id(now) if is_first and not unsent else None
@@ -107,7 +107,9 @@ class Follower:
             since = max(since, found[0]["inbox_at"] - OVERLAP)
         all_sent = {**sent, **{document["_id"]: document["inbox_at"] for document in found}}
         self._since = since
-        self._sent = {one: at for one, at in all_sent.items() if at >= since}
+        self._sent = {
+            notification_id: at for notification_id, at in all_sent.items() if at >= since
+        }
         self._counts = counts
 
 

@@ -44,7 +44,7 @@ def texts(schema: Mapping[str, Any]) -> Iterator[list[str]]:
 def schema_of(route: Route) -> Mapping[str, Any]:
     """Return the schema of a route's body."""
     name, method = route
-    (pattern,) = (str(one.pattern) for one in version_1 if one.name == name)
+    (pattern,) = (str(rule.pattern) for rule in version_1 if rule.name == name)
     path = simplify_regex(pattern).replace("<", "{").replace(">", "}")
     operation = document()["paths"][f"/api/v1{path}"][method.lower()]
     content = operation.get("requestBody", {}).get("content", {})
@@ -141,10 +141,10 @@ def errors_at(
     answer = app.send(url, raw, method=route[1], headers=key | credential_for(app, url))
     body = answer.json() if answer.content else {}
     found = body.get("errors") or []
-    for one in body.get("results") or []:
-        found += one.get("error", {}).get("errors") or []
+    for result in body.get("results") or []:
+        found += result.get("error", {}).get("errors") or []
     pointer = "/" + "/".join(path)
-    return [one for one in found if one["pointer"] and pointer.endswith(one["pointer"])]
+    return [error for error in found if error["pointer"] and pointer.endswith(error["pointer"])]
 
 
 @pytest.mark.parametrize("locale", ["pt-BR", "pt-PT", "sr-Latn-RS", "en", "C", "tlh"])

@@ -45,9 +45,11 @@ def _addresses() -> Iterator[str]:
     names = {"user_id": "ada", "topic": "news", "slug": "payment_confirmed"}
     for path, methods in described["paths"].items():
         parameters = methods.get("get", {}).get("parameters", [])
-        if "limit" in [one["name"] for one in parameters]:
+        if "limit" in [parameter["name"] for parameter in parameters]:
             needed = [
-                one["name"] for one in parameters if one["in"] == "query" and "required" in one
+                parameter["name"]
+                for parameter in parameters
+                if parameter["in"] == "query" and "required" in parameter
             ]
             query = "&".join(f"{name}=ada" for name in needed)
             yield f"{path.removeprefix('/api/v1').format(**names)}?{query}"

@@ -121,7 +121,7 @@ def test_several_delivery_statuses_are_a_filter() -> None:
     "query, ordering",
     [
         ("", "-created_at"),
-        *((f"ordering={one}", one) for one in Ordering),
+        *((f"ordering={ordering}", ordering) for ordering in Ordering),
         ("scheduled_after=2026-11-21T12:00:00Z", "scheduled_at"),
         ("scheduled_before=2026-11-21T12:00:00Z&ordering=-scheduled_at", "-scheduled_at"),
         ("created_before=2026-11-21T12:00:00Z&ordering=scheduled_at", "scheduled_at"),
@@ -136,7 +136,7 @@ def test_other_order_is_refused_with_those_that_an_index_serves() -> None:
         parse("ordering=updated_at")
     (error,) = problem.value.errors
     assert error.pointer == "/ordering"
-    assert all(one.value in error.detail for one in Ordering)
+    assert all(ordering.value in error.detail for ordering in Ordering)
 
 
 def test_order_of_creation_is_refused_for_a_range_of_the_schedule() -> None:

@@ -100,7 +100,10 @@ def test_preview_shows_the_steps(app: App) -> None:
     body = {"type": "payment_confirmed", "user_id": "ada", "recipient": ADA, "plan": PLAN}
     body |= {"content": {"subject": "Paid", "body": "Thank you."}}
     shown = app.post("/notifications/preview", body).json()
-    steps = {one["channel"]: (one["would_send"], one["step"]) for one in shown["channels"]}
+    steps = {
+        channel["channel"]: (channel["would_send"], channel["step"])
+        for channel in shown["channels"]
+    }
     assert shown["plan_until"] == "read"
     assert steps == {
         "in_app": (True, 1),
@@ -111,10 +114,13 @@ def test_preview_shows_the_steps(app: App) -> None:
 
 
 def test_ack_is_recorded_once(app: App) -> None:
-    one = notify(app).json()["id"]
-    first = app.post(f"/notifications/{one}/ack")
+    notification_id = notify(app).json()["id"]
+    first = app.post(f"/notifications/{notification_id}/ack")
     assert (first.status_code, first.json()["acted_at"] is None) == (200, False)
-    assert app.post(f"/notifications/{one}/ack").json()["acted_at"] == first.json()["acted_at"]
+    assert (
+        app.post(f"/notifications/{notification_id}/ack").json()["acted_at"]
+        == first.json()["acted_at"]
+    )
     assert first.json()["is_read"] is False
 
 
@@ -123,10 +129,12 @@ class TestCancel:
         return app.post("/notifications/cancel", {"entity_id": "order-1", **fields})
 
     def test_everything_pending_of_an_entity_is_cancelled(self, app: App) -> None:
-        one = notify(app, entity_id="order-1").json()["id"]
+        notification_id = notify(app, entity_id="order-1").json()["id"]
         other = notify(app, entity_id="order-2").json()["id"]
         assert self.cancel(app).json() == {"cancelled": 1}
-        statuses = [d["status"] for d in app.get(f"/notifications/{one}").json()["delivery"]]
+        statuses = [
+            d["status"] for d in app.get(f"/notifications/{notification_id}").json()["delivery"]
+        ]
         assert statuses == ["delivered", "cancelled", "cancelled"]
         assert app.get(f"/notifications/{other}").json()["is_pending"]
         assert self.cancel(app).json() == {"cancelled": 0}

@@ -121,7 +121,7 @@ def test_message_that_expires_in_an_outage_is_a_failure_with_its_cause(
     assert (row.code, row.channel, row.provider) == ("Expired while held", "Email", "FCM")
     assert row.explanation.meaning == f"expired while {was}"
     chosen = console.get(f"{FAILED}{row.url}").context["cl"]
-    assert [one.pk for one in chosen.result_list] == [document["_id"]]
+    assert [row.pk for row in chosen.result_list] == [document["_id"]]
 
 
 def test_message_that_waits_for_an_unavailable_provider_says_so(
@@ -146,7 +146,7 @@ def test_message_that_is_sent_after_an_outage_keeps_it_in_its_timeline(console: 
     provider_pauses.resume("fcm", by="maria")
     dispatch(document["_id"], at=start + 2 * MINUTE)
     events = console.get(f"{LIST}{document['_id']}/change/").context["timeline"]
-    titles = [strip_tags(one.title) for one in events]
+    titles = [strip_tags(event.title) for event in events]
     assert titles == ["Accepted", "Held: FCM is paused (by maria: OPS-7)", "Attempt 1 Sent"]
     assert console.get(FAILED).context["cl"].result_list == []
 
@@ -372,7 +372,7 @@ def test_highlighted_button_is_what_the_advice_says(
     console: Client, code: FailureCode, best: str | None
 ) -> None:
     now = utc_now()
-    one = factories.started(at=now, created_at=now)
-    leases.settle([factories.settlement(one, S.FAILED, at=now, code=code)], now=now)
-    document = factories.read(one.notification_id)
+    begun = factories.started(at=now, created_at=now)
+    leases.settle([factories.settlement(begun, S.FAILED, at=now, code=code)], now=now)
+    document = factories.read(begun.notification_id)
     assert primary(console, document) == ([best] if best else [])

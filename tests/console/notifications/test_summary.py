@@ -112,9 +112,9 @@ SENTENCES = [
 ]
 
 
-@each_case("one, expected", SENTENCES)
-def test_delivery_is_summarized_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
-    assert text_of(summary.summarize_delivery(one, pauses={}, now=NOW)) == expected
+@each_case("given, expected", SENTENCES)
+def test_delivery_is_summarized_in_one_sentence(given: Mapping[str, Any], expected: str) -> None:
+    assert text_of(summary.summarize_delivery(given, pauses={}, now=NOW)) == expected
 
 
 def test_pause_is_named_with_who_paused_it_and_why() -> None:

@@ -196,12 +196,14 @@ WEAKER = [
 
 
 def test_critical_type_is_weakened_with_a_permission_of_its_own_alone(console: Client) -> None:
-    editing = [f"notifications.{one}_notificationtype" for one in ("view", "change")]
+    editing = [f"notifications.{text}_notificationtype" for text in ("view", "change")]
     editor = signed_in(make_staff("ivo", *editing))
     admin_ = signed_in(make_staff("ana", *editing, "notifications.weaken_notificationtype"))
     url = f"{LIST}mfa_code/change/"
     before = NotificationType.objects.filter(pk="mfa_code").values().get()
-    form = next(one for one in forms_of(editor.get(url), url) if one.action == url)
+    form = next(
+        candidate for candidate in forms_of(editor.get(url), url) if candidate.action == url
+    )
     for field, change in WEAKER:
         answer = editor.post(url, form.values | change)
         assert answer.status_code == 200, field
@@ -218,10 +220,12 @@ def test_critical_type_is_weakened_with_a_permission_of_its_own_alone(console: C
 
 
 def test_type_without_a_secret_is_rerouted_by_whoever_may_edit_it(console: Client) -> None:
-    editing = [f"notifications.{one}_notificationtype" for one in ("view", "change")]
+    editing = [f"notifications.{text}_notificationtype" for text in ("view", "change")]
     editor = signed_in(make_staff("ivo", *editing))
     url = f"{LIST}order_shipped/change/"
-    form = next(one for one in forms_of(editor.get(url), url) if one.action == url)
+    form = next(
+        candidate for candidate in forms_of(editor.get(url), url) if candidate.action == url
+    )
     answer = editor.post(url, form.values | {"channels": ["email"], "ttl_seconds": "3600"})
     assert answer.status_code == 302
 
@@ -251,7 +255,7 @@ def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> 
     assert console.post(f"{LIST}add/", GOOD | channels | TEMPLATE).status_code == 302
     kind = types.get_type("parcel_lost")
     assert kind.plan == fallback_plan(Channel.EMAIL, after=timedelta(minutes=10))
-    assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
+    assert [template.language for template in kind.whatsapp_templates] == ["pt_PT"]
     assert kind.whatsapp_templates[0].parameters == ("parcel",)
 
 
@@ -305,7 +309,7 @@ def test_wrong_input_within_a_field_is_marked(
     text = page.content.decode()
     form = page.context["adminform"].form
     assert field in form.errors
-    shown = "".join(str(one) for one in form.errors[field])
+    shown = "".join(str(error) for error in form.errors[field])
     marked = text.count('class="structure-error"')
     assert problem.lower() in shown.lower() or problem in text
     assert marked or "Enter" in shown, "the input has the error, too"

@@ -128,7 +128,10 @@ def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
     moment = NOON + timedelta(seconds=COUNT // 2)
     inbox = Inbox(CLIENT, "eve")
     query = {**inbox.match(), "inbox_at": {"$gt": moment}}
-    ids = [one["_id"] for one in collection("notifications").find(query, {"_id": 1}).limit(60)]
+    ids = [
+        document["_id"]
+        for document in collection("notifications").find(query, {"_id": 1}).limit(60)
+    ]
     items = collection("notifications")
     items.update_many({"_id": {"$in": ids[::3]}}, {"$set": {"inbox_at": moment}})
     items.update_many({"_id": {"$in": ids[::4]}}, {"$set": {"type": KINDS[1]}})
@@ -136,15 +139,15 @@ def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
     limits = {"is_archived": fields.get("archived", False)}
     limits |= {"is_read": False} if "unread" in fields else {}
     expected = [
-        one["_id"]
-        for one in items.find({**inbox.match(**limits), **wanted}).sort(
+        document["_id"]
+        for document in items.find({**inbox.match(**limits), **wanted}).sort(
             [("inbox_at", -1), ("_id", -1)]
         )
     ]
     seen, cursor, pages = [], None, []
     while True:
         page = feed.page(inbox, limit=4, wanted=wanted, cursor=cursor, **fields)
-        seen += [one["_id"] for one in page.documents]
+        seen += [document["_id"] for document in page.documents]
         pages.append(page)
         if not page.has_next:
             break
@@ -155,7 +158,7 @@ def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
     cursor = Cursor((NOON - timedelta(days=1), ObjectId("0" * 24)), backwards=True)
     while True:
         page = feed.page(inbox, limit=4, wanted=wanted, cursor=cursor, **fields)
-        back = [one["_id"] for one in page.documents] + back
+        back = [document["_id"] for document in page.documents] + back
         if not page.has_previous:
             break
         first = page.scanned_to or page.documents[0]
@@ -168,14 +171,19 @@ def test_page_of_a_rare_type_of_snoozed_items_reads_a_limited_number(
 ) -> None:
     monkeypatch.setattr(feed, "MAX_SCANNED", 10)
     query = {**Inbox(CLIENT, "bob").match(), "is_archived": False}
-    ids = [one["_id"] for one in collection("notifications").find(query, {"_id": 1}).limit(40)]
-    for number, one in enumerate(ids):
+    ids = [
+        document["_id"]
+        for document in collection("notifications").find(query, {"_id": 1}).limit(40)
+    ]
+    for number, notification_id in enumerate(ids):
         until = LATER + timedelta(hours=number)
-        inbox.snooze(inbox=Inbox(CLIENT, "bob"), notification_id=one, until=until, now=LATER)
+        inbox.snooze(
+            inbox=Inbox(CLIENT, "bob"), notification_id=notification_id, until=until, now=LATER
+        )
     with plans("notifications") as found:
         page = feed.snoozed_page(Inbox(CLIENT, "bob"), limit=5, wanted={"type": "nosuch"})
     assert (page.documents, page.has_next) == ([], True)
-    assert all(one.is_indexed and not one.sorts and one.examined <= 11 for one in found)
+    assert all(plan.is_indexed and not plan.sorts and plan.examined <= 11 for plan in found)
 
 
 def test_empty_inbox_reads_nothing() -> None:
@@ -228,16 +236,16 @@ def test_mark_all_read_reads_only_unread_notifications(monkeypatch: pytest.Monke
         first = actions.mark_all_read(inbox=INBOX, now=LATER)
     assert first == AllRead(100, is_complete=False)
     positions, reads, writes = found[::3], found[1::3], found[2::3]
-    assert all(one.examined == 0 and not one.sorts for one in positions)
+    assert all(position.examined == 0 and not position.sorts for position in positions)
     assert len(reads) == 4
-    assert all("user_id: 1, created_at: -1" in one.summary and not one.sorts for one in reads)
-    assert all(one.is_by_id and one.examined == 25 for one in writes)
+    assert all("user_id: 1, created_at: -1" in read.summary and not read.sorts for read in reads)
+    assert all(write.is_by_id and write.examined == 25 for write in writes)
     most = 25 + left
-    assert all(one.examined <= most for one in reads), "what is read, the index excludes"
+    assert all(read.examined <= most for read in reads), "what is read, the index excludes"
     counts = [actions.mark_all_read(inbox=INBOX, now=LATER)]
     while not counts[-1].is_complete:
         counts.append(actions.mark_all_read(inbox=INBOX, now=LATER))
-    assert 100 + sum(one.count for one in counts) == unread > 200
+    assert 100 + sum(count.count for count in counts) == unread > 200
     assert actions.mark_all_read(inbox=INBOX, now=LATER) == AllRead(0, is_complete=True)
 
 
@@ -249,7 +257,10 @@ def test_read_all_reaches_what_lies_behind_notifications_that_were_not_sent(
     monkeypatch.setattr(inbox, "MAX_UNREAD_SCANNED", 50)
     whole = {"user_id": "ada", "client_id": CLIENT}
     newest = [("created_at", -1), ("_id", -1)]
-    ids = [one["_id"] for one in collection("notifications").find(whole, {"_id": 1}).sort(newest)]
+    ids = [
+        document["_id"]
+        for document in collection("notifications").find(whole, {"_id": 1}).sort(newest)
+    ]
     assert len(ids) > 500
     change = {"$set": {"delivery.$[].status": "failed", "is_read": False}, "$unset": {"read_at": 1}}
     collection("notifications").update_many(whole, change)
@@ -259,9 +270,9 @@ def test_read_all_reaches_what_lies_behind_notifications_that_were_not_sent(
     while not calls or not calls[-1].is_complete:
         with plans("notifications") as found:
             calls.append(actions.mark_all_read(inbox=INBOX, now=LATER))
-        assert sum(one.examined for one in found) <= 4 * 51 + 3
+        assert sum(plan.examined for plan in found) <= 4 * 51 + 3
         assert len(calls) < len(ids) / 51
-    assert sum(one.count for one in calls) == 3
+    assert sum(call.count for call in calls) == 3
     unread = {"_id": sent["_id"], "is_read": False}
     assert collection("notifications").count_documents(unread) == 0
 

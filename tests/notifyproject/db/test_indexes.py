@@ -63,7 +63,7 @@ def test_migration_can_be_written(index: MongoIndex) -> None:
 def test_index_becomes_a_pymongo_model(
     name: str, key: dict[str, Any], options: dict[str, Any]
 ) -> None:
-    (index,) = (one for one in EXAMPLES if one.name == name)
+    (index,) = (example for example in EXAMPLES if example.name == name)
     model = index.get_pymongo_index_model(None, None).document
     assert {**model, "key": dict(model["key"])} == {"name": name, "key": key, **options}
     assert list(model["key"]) == list(key)

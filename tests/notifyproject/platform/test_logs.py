@@ -187,11 +187,11 @@ class Failing:
 
 
 def send_by_a_provider_with_a_defect() -> None:
-    one = claimed_delivery()
+    claim = claimed_delivery()
     message = Message(subject="Code", text=BODY)
-    job = PreparedDelivery(claimed=one, message=message, targets=(address_of(one),))
+    job = PreparedDelivery(claimed=claim, message=message, targets=(address_of(claim),))
     in_flight = sending.InFlight(SendWindows(), lambda: FIXED_NOON)
-    in_flight.submit(Route(provider=Failing(), claims=[one]), [[job]])
+    in_flight.submit(Route(provider=Failing(), claims=[claim]), [[job]])
     in_flight.collect(timeout=LIMIT)
 
 

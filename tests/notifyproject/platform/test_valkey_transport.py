@@ -47,8 +47,8 @@ def test_unreadable_message_of_a_dead_worker_is_forgotten(broker: redis.Redis, s
     """From https://github.com/celery/kombu/issues/270."""
     broker.hset("unacked", "t", stored)
     broker.zadd("unacked_index", {"t": 1})
-    with Connection(settings.CELERY_BROKER_URL, transport=valkey_transport.Transport) as one:
-        one.default_channel.qos.restore_by_tag("t")
+    with Connection(settings.CELERY_BROKER_URL, transport=valkey_transport.Transport) as connection:
+        connection.default_channel.qos.restore_by_tag("t")
     assert (broker.hlen("unacked"), broker.zcard("unacked_index")) == (0, 0)
 
 

@@ -117,8 +117,8 @@ LEFTOVERS = {
 """What a file, a shell, or a template leaves in a value, and how the refusal calls it."""
 TEXTS = [
     name
-    for name, one in VARIABLES.items()
-    if not one.kind.words and not isinstance(one.value, (bool, int, float))
+    for name, variable in VARIABLES.items()
+    if not variable.kind.words and not isinstance(variable.value, (bool, int, float))
 ]
 SAMPLES = {
     "MONGODB_URI": "mongodb://ada:Hidden1@db.test/notify",

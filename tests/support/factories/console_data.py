@@ -31,7 +31,10 @@ def insert_console_data(*, now: datetime, count: int = MANY) -> dict[str, Any]:
         documents = [_vary(models, n, now, count=count) for n in numbers]
         collection("notifications").insert_many(documents)
         collection("delivery_attempts").insert_many(
-            [_vary_attempt(attempts, n, one) for n, one in zip(numbers, documents, strict=True)]
+            [
+                _vary_attempt(attempts, n, number)
+                for n, number in zip(numbers, documents, strict=True)
+            ]
         )
         for name, make in OTHERS.items():
             collection(name).insert_many([make(n, now) for n in numbers])
