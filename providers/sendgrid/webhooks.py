@@ -110,7 +110,7 @@ def parse_webhook(raw: bytes) -> ParsedWebhook:
     """Return the receipts of a webhook body. Raises ValueError if it is no list of events.
 
     One SendGrid account may serve several applications, whose custom arguments stand among an
-    event's fields. An event that can't be read is counted and costs no other its effect.
+    event's fields. An event that can't be read is counted, and others take effect.
     """
     receipts, unreadable = [], 0
     for item in split_array(raw):

@@ -469,7 +469,7 @@ ODD = _odd_items()
 
 
 class TestOddEvents:
-    """An event of another application, or of another form, costs no other its effect."""
+    """An event of another application, or of another form, stops no other."""
 
     @pytest.mark.parametrize(
         "odd",
