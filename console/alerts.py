@@ -24,7 +24,7 @@ from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
 from monitoring.models import AlertKind, AlertRule, Incident
 from notifications.models import NotificationType
 
-from .texts.labels import CHANNELS
+from .texts.labels import ALERT_LABELS, CHANNELS, options_of
 from .widgets.actions import (
     not_found,
     parse_id,
@@ -41,15 +41,6 @@ from .widgets.links import FAILURES, HOME, INCIDENT, INCIDENTS, PROVIDERS, WAITI
 from .widgets.lists import BoundedChangeList, ConsoleAdmin, ReadOnlyAdmin
 
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
-KIND_LABELS = {
-    AlertKind.FAILURES: "Final failures",
-    AlertKind.BREAKER_OPEN: "Circuit open",
-    AlertKind.WORK_OVERDUE: "Overdue deliveries",
-    AlertKind.SWEEP_OVERDUE: "Sweep overdue",
-    AlertKind.PROVIDER_PAUSED: "Provider paused",
-    AlertKind.CALLBACK_DISABLED: "Callback disabled",
-    AlertKind.KEY_EXPIRING: "API key expires soon",
-}
 NOTE_LENGTH, MAX_OPEN = 500, 20
 _PROBLEM_KEY = re.compile(r"[a-z_]{1,20}:[a-z_]{0,60}", re.ASCII)
 MAX_WINDOW_MINUTES = 24 * 60
@@ -73,7 +64,7 @@ class AlertRuleForm(forms.ModelForm):
 
     kind = forms.ChoiceField(
         label="Condition",
-        choices=[(kind.value, label) for kind, label in KIND_LABELS.items()],
+        choices=options_of(ALERT_LABELS),
         widget=UnfoldAdminSelectWidget,
     )
     channel = forms.ChoiceField(
@@ -172,7 +163,7 @@ class AlertRuleAdmin(ConsoleAdmin):
     list_display = ("name", "condition", "limit", "scope", "active")
     active = active_column("is_enabled")
     ordering = ("name", "id")
-    condition = label_column("Condition", "kind", KIND_LABELS)
+    condition = label_column("Condition", "kind", ALERT_LABELS)
 
     def changed_columns(self, form: Any) -> list[str]:
         """Return the stored fields that a form changes. Another condition clears the scope."""

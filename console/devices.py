@@ -1,6 +1,6 @@
 """Devices: the list, the page of one, and enabling or disabling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +13,12 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from devices import presence, status, tokens
-from devices.models import DeactivationReason, Device, Platform
+from devices.models import DeactivationReason, Device
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 
+from .texts.disabled import DEVICES
+from .texts.labels import PLATFORM_LABELS, options_of
 from .widgets.actions import EnableDisableAdmin, permission_check, record_change
 from .widgets.columns import chip, id_column, label_column, link, time_column
 from .widgets.filters import choice_filter, time_filter
@@ -25,47 +27,12 @@ from .widgets.links import NOTIFICATION, NOTIFICATIONS
 from .widgets.lists import section
 
 R = DeactivationReason
-PLATFORM_LABELS: Mapping[Platform, str] = {
-    Platform.ANDROID: "Android",
-    Platform.IOS: "iOS",
-    Platform.WEB: "Web",
-}
-REASON_LABELS: Mapping[DeactivationReason, str] = {
-    R.UNREGISTERED: "Unregistered",
-    R.SENDER_MISMATCH: "Sender mismatch",
-    R.SUSPECT: "Invalid token",
-    R.REPLACED: "Replaced",
-    R.BY_USER: "Disabled by app",
-    R.BY_OPERATOR: "Disabled by staff",
-}
-MEANINGS: Mapping[DeactivationReason, str] = {
-    R.UNREGISTERED: (
-        "The push provider reports that the app was removed or has a new token. The device is "
-        "enabled again when the recipient opens the app."
-    ),
-    R.SENDER_MISMATCH: (
-        "The push provider reports that the token belongs to another project. Build the app with "
-        "the credentials of this project."
-    ),
-    R.SUSPECT: (
-        "The push provider rejected the token as malformed three times in a row. The device is "
-        "enabled again when the app registers again."
-    ),
-    R.REPLACED: "The app has a new token, which is listed as another device.",
-    R.BY_USER: (
-        "The app disabled it, for example because its user signed out. The device is enabled again "
-        "when the app registers again."
-    ),
-    R.BY_OPERATOR: "Staff disabled it. See the audit log.",
-}
 ACTIVE, INACTIVE = "active", "inactive"
 SEARCH_CAP = 200
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-PlatformFilter = choice_filter(
-    "platform", ((platform.value, label) for platform, label in PLATFORM_LABELS.items())
-)
+PlatformFilter = choice_filter("platform", options_of(PLATFORM_LABELS))
 
 
 def _state_condition(value: str) -> dict[str, Any]:
@@ -82,7 +49,7 @@ StateFilter = choice_filter(
     (
         (ACTIVE, "Active"),
         (INACTIVE, "Inactive"),
-        *((reason.value, label) for reason, label in REASON_LABELS.items()),
+        *options_of(DEVICES),
     ),
     condition=_state_condition,
 )
@@ -204,15 +171,15 @@ class DeviceAdmin(EnableDisableAdmin):
         """Return the state as a chip."""
         if row.is_active:
             return chip("Active", "success")
-        return chip(REASON_LABELS[DeactivationReason(row.deactivation_reason)], "danger")
+        return chip(DEVICES[DeactivationReason(row.deactivation_reason)].label, "danger")
 
     @admin.display(description="Explanation")
     def meaning(self, row: Any) -> SafeString | str:
         """Return the meaning of the state and, if inactive, how to enable the device."""
         if row.is_active:
             return "Receives push notifications."
-        reason = DeactivationReason(row.deactivation_reason)
-        return format_html("Inactive since {}. {}", timestamp(row.deactivated_at), MEANINGS[reason])
+        meaning = DEVICES[DeactivationReason(row.deactivation_reason)].meaning
+        return format_html("Inactive since {}. {}", timestamp(row.deactivated_at), meaning)
 
     @admin.display(description="Evidence")
     def evidence(self, row: Any) -> SafeString | str:

@@ -21,9 +21,8 @@ from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
 from providers.labels import provider_name
 
-from .providers import HEALTH_LABELS
 from .texts.failure_codes import explain_cause
-from .texts.labels import CHANNELS
+from .texts.labels import CHANNELS, HEALTH_LABELS
 from .widgets.formats import clock, count_of, duration, percent
 from .widgets.links import FAILURES, PROVIDERS, WAITING
 from .widgets.waits import pause_text

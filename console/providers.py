@@ -14,15 +14,14 @@ from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import MIN_RECIPIENTS, CircuitState, Refusals, State
 from domain.time import utc_now
 from monitoring import provider_health
-from monitoring.provider_health import Health, ProviderHealth
+from monitoring.provider_health import ProviderHealth
 from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
 from providers.labels import PROVIDERS
 
-from .devices import PLATFORM_LABELS
 from .sends import TEST_ADDRESSES, address_of_test, offered_devices
-from .texts.labels import CHANNEL_ICONS, CHANNELS
+from .texts.labels import CHANNEL_ICONS, CHANNELS, CIRCUIT_LABELS, HEALTH_LABELS, PLATFORM_LABELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
 from .widgets.formats import clock, count_of, duration, latency, percent
@@ -31,21 +30,6 @@ from .widgets.lists import ListOnlyAdmin
 
 PAGE = "admin:notifications_providerstate_changelist"
 MAY_PAUSE, MAY_TEST = "notifications.pause_provider", "notifications.test_provider"
-HEALTH_LABELS = {
-    Health.PAUSED: ("Paused", "warning"),
-    Health.OPEN: ("Circuit open", "danger"),
-    Health.PROBING: ("Probing", "warning"),
-    Health.PARTLY_OPEN: ("Degraded", "warning"),
-    Health.FAILING: ("Failing", "danger"),
-    Health.RATE_LIMITED: ("Rate limited", "warning"),
-    Health.UNKNOWN: ("Unknown", "calm"),
-    Health.HEALTHY: ("Healthy", "success"),
-}
-CIRCUIT_LABELS = {
-    State.CLOSED: ("Closed", "success"),
-    State.OPEN: ("Open", "danger"),
-    State.HALF_OPEN: ("Half-open", "warning"),
-}
 
 
 @admin.register(ProviderState)

@@ -20,7 +20,7 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
-from .texts.labels import CHANNELS
+from .texts.labels import CHANNELS, options_of
 from .texts.wait_reasons import WAIT_LABELS
 from .widgets import columns
 from .widgets.actions import permission_check
@@ -42,7 +42,7 @@ def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
 
 WaitReasonFilter = choice_filter(
     "wait reason",
-    ((reason.value, label) for reason, (label, _) in WAIT_LABELS.items()),
+    options_of(WAIT_LABELS),
     parameter="reason",
     condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=utc_now())),
 )

@@ -9,7 +9,7 @@ from devices.models import Platform
 from domain.states import Channel
 from notifyproject.db.collections import collection
 
-from .devices import PLATFORM_LABELS
+from .texts.labels import PLATFORM_LABELS
 from .widgets.search import pasted, without_separators
 
 ADDRESS_LENGTH = 320

@@ -28,6 +28,7 @@ from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import lift_one, suppress, suppression_keys
 
 from .texts.labels import CHANNELS as CHANNEL_LABELS
+from .texts.labels import SOURCE_LABELS
 from .widgets.actions import record_change
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
@@ -41,13 +42,6 @@ from .widgets.search import (
 )
 
 CHANNELS = tuple((name, CHANNEL_LABELS[Channel(name)]) for name in ADDRESS_CHANNELS)
-SOURCE_LABELS = {
-    "sendgrid": "SendGrid",
-    "whatsapp": "WhatsApp",
-    "admin": "Staff",
-    "api": "API",
-    "one-click": "Recipient",
-}
 DISPLAYED_FIELDS = (
     "address_display",
     "channel",

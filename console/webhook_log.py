@@ -1,6 +1,5 @@
 """The log of verified provider webhooks, and their replay."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,6 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
@@ -20,7 +18,7 @@ from recipients.masking import can_see_addresses, mask_text
 
 from .notifications.search import find_ids
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
-from .widgets.columns import label_column, text_column, time_column
+from .widgets.columns import json_block, label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of, utc_text
 from .widgets.keyset_list import KeysetChangeList
@@ -153,11 +151,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     @admin.display(description="Body")
     def payload(self, row: Any) -> SafeString:
         """Return the body, indented."""
-        try:
-            text = json.dumps(json.loads(row.body), indent=2, ensure_ascii=False)
-        except (ValueError, RecursionError):
-            text = row.body
-        return format_html('<pre class="json">{}</pre>', text)
+        return json_block(row.body)
 
 
 def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:

@@ -18,14 +18,6 @@ from ..texts.labels import code_label
 from ..widgets.formats import count_of, duration, timestamp
 
 S = DeliveryStatus
-STAGES: Mapping[BulkStage, tuple[str, str]] = {
-    BulkStage.PREVIEWING: ("Previewing", "info"),
-    BulkStage.READY: ("Ready", "warning"),
-    BulkStage.RUNNING: ("Running", "info"),
-    BulkStage.PAUSED: ("Paused", "warning"),
-    BulkStage.CANCELLED: ("Cancelled", "calm"),
-    BulkStage.COMPLETED: ("Completed", "success"),
-}
 RISK_MEANINGS: Mapping[RiskKind, str] = {
     RiskKind.SAFE: "Not delivered, and no known cause for another failure.",
     RiskKind.MAY_DUPLICATE: "The recipient might have it: this might be a duplicate.",

@@ -22,6 +22,7 @@ from notifications.bulk import decisions, repository
 from notifications.bulk.operation import Operation
 from notifications.models import BulkOperation
 
+from ..texts.labels import BULK_LABELS, options_of
 from ..widgets import columns
 from ..widgets.actions import ask, is_confirmed, not_found, parse_id, require_post, staff_of
 from ..widgets.filters import choice_filter, time_filter
@@ -29,7 +30,7 @@ from ..widgets.formats import count_of
 from ..widgets.links import FAILURES
 from ..widgets.lists import ReadOnlyAdmin
 from . import page
-from .labels import ACTIONS, STAGES
+from .labels import ACTIONS
 
 RUN_PERMISSION = "notifications.run_bulkoperation"
 LIST = "admin:notifications_bulkoperation_changelist"
@@ -44,9 +45,7 @@ TRANSITIONS = {
 ActionFilter = choice_filter(
     "action", ((action.value, texts.verb) for action, texts in ACTIONS.items()), is_unindexed=True
 )
-StageFilter = choice_filter(
-    "stage", ((stage.value, label) for stage, (label, _) in STAGES.items()), is_unindexed=True
-)
+StageFilter = choice_filter("stage", options_of(BULK_LABELS), is_unindexed=True)
 
 
 @admin.register(BulkOperation)
@@ -185,7 +184,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     def state(self, row: Any) -> SafeString:
         """Return the stage and the number of changed deliveries."""
         done = row.counts.get(BulkOutcome.DONE.value, 0)
-        return columns.two_lines(columns.chip(*STAGES[BulkStage(row.stage)]), f"{done:,} done")
+        return columns.two_lines(columns.chip(*BULK_LABELS[BulkStage(row.stage)]), f"{done:,} done")
 
     @admin.display(description="Started by")
     def actor(self, row: Any) -> str:

@@ -38,12 +38,12 @@ from notifications.documents.notification import NotificationDocument
 from notifications.store.documents import recipient_of
 from recipients.masking import mask_address
 
-from ..texts.labels import CHANNELS, RESEND_RISKS
+from ..texts.labels import BULK_LABELS, CHANNELS, RESEND_RISKS
 from ..widgets.actions import render_page, staff_of
 from ..widgets.columns import chip
 from ..widgets.links import HOME, NOTIFICATION
 from . import labels, selection
-from .labels import ACTIONS, STAGES
+from .labels import ACTIONS
 from .selection import UnknownListError
 
 PAGE = "admin:notifications_bulkoperation_change"
@@ -282,7 +282,7 @@ def _send_at(text: str) -> datetime | None:
 
 
 def _progress(operation: Operation) -> dict[str, Any]:
-    label, color = STAGES[operation.stage]
+    label, color = BULK_LABELS[operation.stage]
     has_begun = operation.started_at is not None
     statuses: Mapping[DeliveryStatus, int] = {}
     if has_begun and operation.action in RISK_ACTIONS:

@@ -1,6 +1,6 @@
 """Callback endpoints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -18,32 +18,12 @@ from callbacks.models import Callback
 from callbacks.retry import FAILURES_TO_OPEN
 from domain.time import utc_now
 
+from ..texts.disabled import ENDPOINTS
 from ..widgets.actions import EnableDisableAdmin
 from ..widgets.columns import chip, link, text_column, time_column
 from ..widgets.formats import timestamp
 from ..widgets.lists import ReadOnlyAdmin, section
 from ..widgets.names import client_names
-
-_ENABLING = "The client enables it by registering the endpoint again, or staff enable it here."
-REASONS: Mapping[DisabledReason, tuple[str, str]] = {
-    DisabledReason.GONE: (
-        "Disabled: 410 Gone",
-        f"The endpoint responded with 410 Gone. {_ENABLING}",
-    ),
-    DisabledReason.FAILING: (
-        "Disabled: 5 days of failures",
-        f"All deliveries failed for five days. {_ENABLING}",
-    ),
-    DisabledReason.STUCK: (
-        "Disabled: workers ended",
-        f"Five workers in a row ended while they called it: see their logs. {_ENABLING}",
-    ),
-    DisabledReason.BY_OPERATOR: (
-        "Disabled by staff",
-        "Staff disabled it. The client can't enable it.",
-    ),
-}
-"""The label and the explanation of a disabled endpoint."""
 
 
 class ClientOwnedAdmin(ReadOnlyAdmin):
@@ -128,8 +108,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def status(self, row: Any) -> SafeString:
         """Return the state as a chip."""
         if row.state != CallbackState.ACTIVE:
-            label, _ = REASONS[DisabledReason(row.disabled_reason)]
-            return chip(label, "danger")
+            return chip(ENDPOINTS[DisabledReason(row.disabled_reason)].label, "danger")
         if not row.failures:
             return chip("Active", "success")
         return chip("Degraded", "danger" if row.failures >= FAILURES_TO_OPEN else "warning")
@@ -138,7 +117,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def meaning(self, row: Any) -> SafeString | str:
         """Return the meaning of the state and, if disabled, how to enable the endpoint."""
         if row.state != CallbackState.ACTIVE:
-            _, meaning = REASONS[DisabledReason(row.disabled_reason)]
+            meaning = ENDPOINTS[DisabledReason(row.disabled_reason)].meaning
             return format_html("Disabled since {}. {}", timestamp(row.disabled_at), meaning)
         if row.failing_since:
             return "Failed deliveries are retried for a day, and can then be replayed."

@@ -1,6 +1,5 @@
 """The list of callback messages, the page of one, and replay."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
@@ -21,10 +20,17 @@ from callbacks.outbox import StillPendingError
 from callbacks.retry import MAX_ATTEMPTS
 from callbacks.subscriptions import NoCallbackError
 from domain.time import utc_now
-from notifyproject.db.fields import choices
 
+from ..texts.labels import CALLBACK_LABELS, options_of
 from ..widgets.actions import not_found, permission_check, require_post
-from ..widgets.columns import chip, id_column, notification_column, text_column, time_column
+from ..widgets.columns import (
+    chip,
+    id_column,
+    json_block,
+    notification_column,
+    text_column,
+    time_column,
+)
 from ..widgets.filters import choice_filter
 from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
@@ -34,14 +40,9 @@ from .endpoints import ClientOwnedAdmin
 
 LIST = "admin:callbacks_callbackmessage_changelist"
 SEARCH_CAP = 200
-STATUS_COLORS = {
-    CallbackStatus.PENDING: "info",
-    CallbackStatus.DELIVERED: "success",
-    CallbackStatus.FAILED: "danger",
-}
 
 
-StatusFilter = choice_filter("status", choices(CallbackStatus))
+StatusFilter = choice_filter("status", options_of(CALLBACK_LABELS))
 
 
 def _clients_with_endpoint() -> list[tuple[str, str]]:
@@ -133,7 +134,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     def result(self, row: Any) -> SafeString:
         """Return the status as a chip."""
         status = CallbackStatus(row.status)
-        return chip(status.value.capitalize(), STATUS_COLORS[status])
+        return chip(*CALLBACK_LABELS[status])
 
     @admin.display(description="Attempts")
     def attempts(self, row: Any) -> str:
@@ -161,8 +162,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     @admin.display(description="Body")
     def body_display(self, row: Any) -> SafeString:
         """Return the body, indented."""
-        text = json.dumps(json.loads(row.body), indent=2, ensure_ascii=False)
-        return format_html('<pre class="json">{}</pre>', text)
+        return json_block(row.body)
 
 
 def _replay(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:

@@ -13,7 +13,14 @@ from notifications.models import NotificationType
 from notifyproject.db.fields import choices
 from providers.labels import PROVIDERS
 
-from ..texts.labels import CHANNELS, DELIVERY_LABELS, STATUS_LABELS, cause_label, code_label
+from ..texts.labels import (
+    CHANNELS,
+    DELIVERY_LABELS,
+    STATUS_LABELS,
+    cause_label,
+    code_label,
+    options_of,
+)
 from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
 
 N, S = NotificationStatus, DeliveryStatus
@@ -35,7 +42,7 @@ A filter by delivery status includes them, so that the index on the overall stat
 """
 
 
-CHANNEL_OPTIONS = tuple((channel.value, label) for channel, label in CHANNELS.items())
+CHANNEL_OPTIONS = options_of(CHANNELS)
 CAUSE_OPTIONS = tuple((code.value, code_label(code)) for code in FailureCode)
 _NO_FAILURES = frozenset(
     {
@@ -66,9 +73,7 @@ def type_options() -> list[tuple[str, str]]:
     return [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")]
 
 
-StatusFilter = choice_filter(
-    "status", ((status.value, label) for status, (label, _) in STATUS_LABELS.items())
-)
+StatusFilter = choice_filter("status", options_of(STATUS_LABELS))
 ChannelFilter = choice_filter(
     "channel",
     CHANNEL_OPTIONS,
@@ -111,7 +116,7 @@ class DeliveryStatusFilter(ChoiceFilter):
 
     title = "delivery status"
     parameter_name = "delivery_status"
-    options = tuple((status.value, label) for status, (label, _) in DELIVERY_LABELS.items())
+    options = options_of(DELIVERY_LABELS)
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
         self.channel = request.GET.get("channel", "")

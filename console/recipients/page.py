@@ -31,9 +31,9 @@ from recipients import service_windows, suppressions, topics
 from recipients.masking import can_reveal_addresses, mask_text
 from recipients.models import Recipient, SuppressionReason
 
-from ..devices import PLATFORM_LABELS, REASON_LABELS
-from ..suppressions import SOURCE_LABELS, lift_url
-from ..texts.labels import CHANNELS, code_label, notification_state
+from ..suppressions import lift_url
+from ..texts.disabled import DEVICES
+from ..texts.labels import CHANNELS, PLATFORM_LABELS, SOURCE_LABELS, code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
 from ..widgets.links import (
@@ -199,7 +199,7 @@ def _suppressions(
 def _device(device: Document) -> dict[str, Any]:
     reason = device.get("deactivation_reason")
     confirmations = [device[n] for n in ("last_accepted_at", "last_receipt_at") if device.get(n)]
-    inactive = REASON_LABELS[DeactivationReason(reason)] if reason else "Inactive"
+    inactive = DEVICES[DeactivationReason(reason)].label if reason else "Inactive"
     return {
         "name": device.get("device_model") or f"{device['_id'][:12]}…",
         "url": reverse(DEVICE, args=[quote(device["_id"])]),

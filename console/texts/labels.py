@@ -1,19 +1,25 @@
-"""Label and color of every state: one vocabulary for all pages. Pure."""
+"""Label and color of every state: one vocabulary for all pages."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from callbacks.events import CallbackStatus
+from delivery.circuit_breaker import State as CircuitState
+from devices.models import Platform
 from domain.digests import DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
     BroadcastStatus,
+    BulkStage,
     Channel,
     DeliveryStatus,
     NotificationStatus,
 )
 from domain.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
+from monitoring.models import AlertKind
+from monitoring.provider_health import Health
 from notifications.actions.risk import RiskKind
 from providers.contract import ReceiptKind
 from providers.labels import provider_name
@@ -112,6 +118,63 @@ RESEND_RISKS: Mapping[RiskKind, Label] = {
     RiskKind.EXPIRED: ("Expired", "calm"),
     RiskKind.SUPPRESSED: ("Suppressed", "danger"),
 }
+BULK_LABELS: Mapping[BulkStage, Label] = {
+    BulkStage.PREVIEWING: ("Previewing", "info"),
+    BulkStage.READY: ("Ready", "warning"),
+    BulkStage.RUNNING: ("Running", "info"),
+    BulkStage.PAUSED: ("Paused", "warning"),
+    BulkStage.CANCELLED: ("Cancelled", "calm"),
+    BulkStage.COMPLETED: ("Completed", "success"),
+}
+HEALTH_LABELS: Mapping[Health, Label] = {
+    Health.PAUSED: ("Paused", "warning"),
+    Health.OPEN: ("Circuit open", "danger"),
+    Health.PROBING: ("Probing", "warning"),
+    Health.PARTLY_OPEN: ("Degraded", "warning"),
+    Health.FAILING: ("Failing", "danger"),
+    Health.RATE_LIMITED: ("Rate limited", "warning"),
+    Health.UNKNOWN: ("Unknown", "calm"),
+    Health.HEALTHY: ("Healthy", "success"),
+}
+CIRCUIT_LABELS: Mapping[CircuitState, Label] = {
+    CircuitState.CLOSED: ("Closed", "success"),
+    CircuitState.OPEN: ("Open", "danger"),
+    CircuitState.HALF_OPEN: ("Half-open", "warning"),
+}
+CALLBACK_LABELS: Mapping[CallbackStatus, Label] = {
+    CallbackStatus.PENDING: ("Pending", "info"),
+    CallbackStatus.DELIVERED: ("Delivered", "success"),
+    CallbackStatus.FAILED: ("Failed", "danger"),
+}
+PLATFORM_LABELS: Mapping[Platform, str] = {
+    Platform.ANDROID: "Android",
+    Platform.IOS: "iOS",
+    Platform.WEB: "Web",
+}
+SOURCE_LABELS: Mapping[str, str] = {
+    "sendgrid": "SendGrid",
+    "whatsapp": "WhatsApp",
+    "admin": "Staff",
+    "api": "API",
+    "one-click": "Recipient",
+}
+ALERT_LABELS: Mapping[AlertKind, str] = {
+    AlertKind.FAILURES: "Final failures",
+    AlertKind.BREAKER_OPEN: "Circuit open",
+    AlertKind.WORK_OVERDUE: "Overdue deliveries",
+    AlertKind.SWEEP_OVERDUE: "Sweep overdue",
+    AlertKind.PROVIDER_PAUSED: "Provider paused",
+    AlertKind.CALLBACK_DISABLED: "Callback disabled",
+    AlertKind.KEY_EXPIRING: "API key expires soon",
+}
+
+
+def options_of(labels: Mapping[Any, str | Label]) -> tuple[tuple[str, str], ...]:
+    """Return the values and the texts of a table, for a filter or a form."""
+    return tuple(
+        (value.value, label if isinstance(label, str) else label[0])
+        for value, label in labels.items()
+    )
 
 
 def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime) -> Label:

@@ -34,7 +34,7 @@ from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
 
-from ..texts.labels import CHANNELS
+from ..texts.labels import CHANNELS, options_of
 from ..widgets.durations import DurationField
 from ..widgets.structures import StructureField
 from .structures import (
@@ -88,7 +88,7 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="The type in API requests, such as order_shipped. It's permanent.",
     )
     channels = forms.MultipleChoiceField(
-        choices=[(channel.value, label) for channel, label in CHANNELS.items()],
+        choices=options_of(CHANNELS),
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="Used if neither the request nor the recipient's preferences name channels.",
     )

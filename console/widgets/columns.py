@@ -1,6 +1,8 @@
 """Chips, icons and addresses in cells, and columns that several lists share."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -132,6 +134,13 @@ def two_lines(first: Any, second: Any) -> SafeString:
         first,
         second or "",
     )
+
+
+def json_block(text: str) -> SafeString:
+    """Return JSON, indented; another text unchanged."""
+    with suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return format_html('<pre class="json">{}</pre>', text)
 
 
 def address(value: str | None, *, unmasked: bool) -> str:

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.devices import MEANINGS, REASON_LABELS
+from console.texts.disabled import DEVICES
 from devices import presence, queries, registration, status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import DevicePreferenceChanges
@@ -91,8 +91,8 @@ def test_deactivation_reason_is_explained(console: Client, reason: DeactivationR
     register()
     deactivate(reason=reason)
     shown = console.get(PAGE).content.decode().replace("&#x27;", "'")
-    assert REASON_LABELS[reason] in shown
-    assert MEANINGS[reason] in shown
+    assert DEVICES[reason].label in shown
+    assert DEVICES[reason].meaning in shown
 
 
 def test_token_is_masked(console: Client) -> None:

@@ -3,17 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from console.texts import failure_codes, labels
+from console.texts import disabled, failure_codes, labels, wait_reasons
 from console.texts.failure_codes import EXPLANATIONS
-from console.texts.wait_reasons import HELD_ADVICE, WAIT_LABELS, WAITS_UNTIL
-from domain.digests import DigestOutcome, DigestStatus
+from console.texts.wait_reasons import HELD_ADVICE, WAITS_UNTIL
 from domain.errors import FailureCode
 from domain.states import (
-    AttemptStatus,
-    BroadcastStatus,
-    Channel,
     DeliveryStatus,
-    NotificationStatus,
 )
 from domain.wait_reasons import HELD, WaitReason
 from notifications.actions.risk import RiskKind
@@ -23,19 +18,24 @@ S, F = DeliveryStatus, FailureCode
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def test_every_code_and_state_has_a_label() -> None:
-    assert set(EXPLANATIONS) == set(F)
-    assert set(labels.STATUS_LABELS) == set(NotificationStatus)
-    assert set(labels.DELIVERY_LABELS) == set(S)
-    assert set(WAIT_LABELS) == set(WaitReason)
+SOME = {"WAITS_UNTIL", "HELD_ADVICE", "SOURCE_LABELS"}
+"""Tables that name only some values."""
+TABLES = {
+    f"{module.__name__}.{name}": table
+    for module in (labels, disabled, wait_reasons, failure_codes)
+    for name, table in vars(module).items()
+    if isinstance(table, dict) and not name.startswith("__") and name not in SOME
+}
+
+
+def test_table_has_a_text_for_every_value() -> None:
+    for name, table in TABLES.items():
+        assert set(table) == set(type(next(iter(table)))), name
+
+
+def test_waits_with_an_end_and_held_ones_are_explained() -> None:
     assert set(WAITS_UNTIL) < set(WaitReason)
     assert set(HELD_ADVICE) == HELD
-    assert set(labels.ATTEMPT_LABELS) == set(AttemptStatus)
-    assert set(labels.BROADCAST_LABELS) == set(BroadcastStatus)
-    assert set(labels.DIGEST_LABELS) == set(DigestStatus)
-    assert set(labels.OUTCOME_LABELS) == set(DigestOutcome)
-    assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
-    assert set(labels.RESEND_RISKS) == set(RiskKind)
 
 
 def test_resend_risk_is_named_by_what_a_resend_would_do() -> None:
