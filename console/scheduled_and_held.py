@@ -18,9 +18,10 @@ from notifyproject.db.fields import choices
 from notifyproject.db.match import Match
 
 from .notifications import filters
-from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
+from .notifications.actions import selected_action
 from .notifications.list import SecondaryListAdmin
 from .texts.labels import CHANNELS, options_of
+from .texts.staff_actions import RESCHEDULE, SEND_NOW
 from .texts.wait_reasons import WAIT_LABELS
 from .widgets import columns
 from .widgets.actions import permission_check

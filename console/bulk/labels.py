@@ -15,6 +15,7 @@ from notifications.bulk.operation import Operation
 from notifications.bulk.runner import NO_DELIVERY, PREVIEW_CAP
 
 from ..texts.labels import code_label
+from ..texts.staff_actions import CANCEL, RESCHEDULE, RESEND, RETRY, SEND_NOW, StaffAction
 from ..widgets.formats import count_of, duration, timestamp
 
 S = DeliveryStatus
@@ -45,38 +46,38 @@ class ActionLabels:
     is_for_failures: bool = False  # Available for the list of failures
 
 
+def _labels(
+    action: StaffAction,
+    *,
+    verb: str = "",
+    done: str = "",
+    consequence: str = "",
+    is_for_failures: bool = False,
+) -> ActionLabels:
+    """Return the texts for many notifications. The default of each is that for one."""
+    return ActionLabels(
+        verb=verb or action.button,
+        done=done or action.done_phrase.capitalize(),
+        consequence=consequence or action.consequence,
+        permission=action.permission,
+        is_for_failures=is_for_failures,
+    )
+
+
 ACTIONS: Mapping[BulkAction, ActionLabels] = {
-    BulkAction.RETRY: ActionLabels(
+    BulkAction.RETRY: _labels(
+        RETRY,
         verb="Retry",
-        done="Requeued",
         consequence="Retries the failed channels of these notifications.",
-        permission="notifications.retry_notification",
         is_for_failures=True,
     ),
-    BulkAction.RESEND: ActionLabels(
-        verb="Resend",
-        done="Resent",
-        consequence="Sends copies as new, linked notifications.",
-        permission="notifications.resend_notification",
-        is_for_failures=True,
+    BulkAction.RESEND: _labels(
+        RESEND, consequence="Sends copies as new, linked notifications.", is_for_failures=True
     ),
-    BulkAction.CANCEL: ActionLabels(
-        verb="Cancel",
-        done="Cancelled",
-        consequence="Permanently cancels pending deliveries. Sends in progress complete.",
-        permission="notifications.cancel_notification",
-    ),
-    BulkAction.RESCHEDULE: ActionLabels(
-        verb="Reschedule",
-        done="Rescheduled",
-        consequence="Changes the send time of deliveries without attempts.",
-        permission="notifications.reschedule_notification",
-    ),
-    BulkAction.RUN_NOW: ActionLabels(
-        verb="Send now",
-        done="Made due",
-        consequence="Makes pending deliveries due now.",
-        permission="notifications.reschedule_notification",
+    BulkAction.CANCEL: _labels(CANCEL, verb="Cancel"),
+    BulkAction.RESCHEDULE: _labels(RESCHEDULE),
+    BulkAction.RUN_NOW: _labels(
+        SEND_NOW, done="Made due", consequence="Makes pending deliveries due now."
     ),
 }
 

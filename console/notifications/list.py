@@ -17,6 +17,7 @@ from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..texts.failure_codes import explain_cause
 from ..texts.labels import cause_label, notification_state
+from ..texts.staff_actions import CANCEL, RESEND, RETRY, STAFF_ACTIONS, StaffAction
 from ..widgets import columns, names
 from ..widgets.actions import permission_check, require_post
 from ..widgets.formats import EMPTY
@@ -26,15 +27,7 @@ from ..widgets.lists import ReadOnlyAdmin, search_text
 from ..widgets.reauthentication import require_reauthentication
 from ..widgets.search import explain_refusal
 from . import filters, page, search
-from .actions import (
-    CANCEL,
-    RESEND,
-    RETRY,
-    STAFF_ACTIONS,
-    StaffAction,
-    run_on_one,
-    selected_action,
-)
+from .actions import run_on_one, selected_action
 
 
 class NotificationListAdmin(ReadOnlyAdmin):

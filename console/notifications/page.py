@@ -37,6 +37,16 @@ from recipients.masking import can_reveal_addresses, can_see_addresses
 from ..suppressions import lift_url
 from ..texts.failure_codes import Step, explain
 from ..texts.labels import notification_state
+from ..texts.staff_actions import (
+    CORRECT,
+    LIFT_AND_RESEND,
+    RESEND,
+    RESTORE,
+    RETRY,
+    SEND_NOW,
+    STAFF_ACTIONS,
+    StaffAction,
+)
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
 from ..widgets.links import (
@@ -48,16 +58,6 @@ from ..widgets.links import (
     SUPPRESSION,
 )
 from . import presentation
-from .actions import (
-    CORRECT,
-    LIFT_AND_RESEND,
-    RESEND,
-    RESTORE,
-    RETRY,
-    SEND_NOW,
-    STAFF_ACTIONS,
-    StaffAction,
-)
 from .send_now import find_obstacles
 from .summary import problems_first, summarize_delivery
 from .timeline import History, notification_link, read_history, resend_in_effect, timeline
