@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bson import ObjectId
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, reverse
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
@@ -17,16 +15,15 @@ from providers.labels import PROVIDERS
 from recipients.masking import can_see_addresses, mask_text
 
 from .notifications.search import find_ids
-from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
+from .widgets.actions import ReplayAdmin, permission_check, record_change
 from .widgets.columns import json_block, label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of, utc_text
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.lists import ReadOnlyAdmin, search_text
+from .widgets.lists import search_text
 from .widgets.search import explain_refusal, searched_addresses
 
 LIST = "admin:notifications_webhooklog_changelist"
-DETAIL = "admin:notifications_webhooklog_change"
 SEARCH_CAP = 500
 
 
@@ -51,7 +48,7 @@ OutcomeFilter = choice_filter(
 
 
 @admin.register(WebhookLog)
-class WebhookLogAdmin(ReadOnlyAdmin):
+class WebhookLogAdmin(ReplayAdmin):
     """The verified calls of providers, newest first."""
 
     list_display = (
@@ -78,11 +75,14 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     )
     readonly_fields = fields
     ordering = ("-received_at", "-id")
-    actions = ("replay_selected",)
     changelist_class = KeysetChangeList
     empty_title = "No webhooks"
     empty_text = "Calls from providers are kept for 30 days."
-    change_form_outer_after_template = "console/webhook_replay.html"
+    object_label = "Webhook"
+    replay_consequence = (
+        "Applied events are skipped. Replay incomplete calls, and calls that arrived before their "
+        "message was stored."
+    )
     received = time_column("Received", "received_at")
     provider_display = label_column("Provider", "provider", PROVIDERS)
     has_replay_permission = permission_check("notifications.replay_webhooklog")
@@ -122,52 +122,26 @@ class WebhookLogAdmin(ReadOnlyAdmin):
             found.body = mask_text(found.body)
         return found
 
-    def own_urls(self) -> list[URLPattern]:
-        """Return the URL of the replay."""
-        return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
-
-    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the context of the replay button."""
-        return {"may_replay": self.has_replay_permission(request)}
-
-    @admin.action(description="Replay", permissions=["replay"])
-    def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Replay the selected calls, the oldest first."""
-        _replay(request, sorted(row.pk for row in queryset.only("pk")))
-
-    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Replay one call; POST only."""
-        if refused := require_post(
-            request,
-            allowed=self.has_view_permission(request) and self.has_replay_permission(request),
-        ):
-            return refused
-        log_id = parse_id(object_id)
-        if log_id is None:
-            return not_found(request, "Webhook", LIST)
-        _replay(request, [log_id])
-        return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
+    def replay(self, request: HttpRequest, keys: Sequence[Any]) -> None:
+        """Replay calls, the oldest first."""
+        now, events, changed = utc_now(), 0, 0
+        for log_id in sorted(keys):
+            try:
+                applied = webhook_log.replay(log_id, now=now)
+            except LookupError:
+                messages.warning(request, "Webhook not found. It might have been deleted.")
+                continue
+            except webhook_log.UnreadableWebhookError as problem:
+                messages.error(request, str(problem))
+                continue
+            events, changed = events + applied.events, changed + applied.changed
+            message = f"Replayed: {applied.changed} of {applied.events} events applied."
+            record_change(request, WebhookLog, log_id, message, name=f"call {log_id}")
+        if events or changed:
+            text = f"Replayed {count_of(events, 'event')}: {changed} applied."
+            messages.success(request, f"{text} Applied events are skipped.")
 
     @admin.display(description="Body")
     def payload(self, row: Any) -> SafeString:
         """Return the body, indented."""
         return json_block(row.body)
-
-
-def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    now, events, changed = utc_now(), 0, 0
-    for log_id in ids:
-        try:
-            applied = webhook_log.replay(log_id, now=now)
-        except LookupError:
-            messages.warning(request, "Webhook not found. It might have been deleted.")
-            continue
-        except webhook_log.UnreadableWebhookError as problem:
-            messages.error(request, str(problem))
-            continue
-        events, changed = events + applied.events, changed + applied.changed
-        message = f"Replayed: {applied.changed} of {applied.events} events applied."
-        record_change(request, WebhookLog, log_id, message, name=f"call {log_id}")
-    if events or changed:
-        text = f"Replayed {count_of(events, 'event')}: {changed} applied."
-        messages.success(request, f"{text} Applied events are skipped.")

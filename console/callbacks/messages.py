@@ -8,8 +8,7 @@ from typing import Any
 from bson import ObjectId
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, reverse
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -22,7 +21,7 @@ from callbacks.subscriptions import NoCallbackError
 from domain.time import utc_now
 
 from ..texts.labels import CALLBACK_LABELS, options_of
-from ..widgets.actions import not_found, permission_check, require_post
+from ..widgets.actions import ReplayAdmin, permission_check
 from ..widgets.columns import (
     chip,
     id_column,
@@ -38,7 +37,6 @@ from ..widgets.lists import find_by_notification, section
 from ..widgets.names import client_names
 from .endpoints import ClientOwnedAdmin
 
-LIST = "admin:callbacks_callbackmessage_changelist"
 SEARCH_CAP = 200
 
 
@@ -56,7 +54,7 @@ ClientFilter = choice_filter(
 
 
 @admin.register(CallbackMessage)
-class CallbackMessageAdmin(ClientOwnedAdmin):
+class CallbackMessageAdmin(ClientOwnedAdmin, ReplayAdmin):
     """The callback messages of the last 30 days, newest first. They contain no addresses."""
 
     list_display = ("created", "client", "event", "result", "attempts", "next_try", "notification")
@@ -79,8 +77,11 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     search_fields = ("id",)
     search_help_text = "Notification or callback message ID"
     ordering = ("-created_at", "-id")
-    actions = ("replay_selected",)
-    change_form_outer_after_template = "console/callbacks/replay.html"
+    object_label = "Callback message"
+    replay_consequence = (
+        "Sends the same message now, with the same ID, by which the client can detect a duplicate, "
+        "and with eight new attempts."
+    )
     has_replay_permission = permission_check("callbacks.replay_callbackmessage")
     created = time_column("Created", "created_at")
     event = text_column("Event", "type")
@@ -98,37 +99,31 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         """Return the message with this ID, or the messages about the notification with this ID."""
         return find_by_notification(queryset, text, cap=SEARCH_CAP)
 
-    def own_urls(self) -> list[URLPattern]:
-        """Return the URL of the replay."""
-        return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
+    def can_replay(self, obj: Any) -> bool:
+        """Return whether a message is no longer tried."""
+        return bool(obj.status != CallbackStatus.PENDING)
 
-    @admin.action(description="Replay", permissions=["replay"])
-    def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Send the selected messages again, each with the same ID as before."""
-        _replay(request, list(queryset))
-
-    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Replay one message; POST only."""
-        if refused := require_post(request, allowed=self.has_replay_permission(request)):
-            return refused
-        message = self.get_object(request, object_id)
-        if message is None:
-            return not_found(request, "Callback message", LIST)
-        _replay(request, [message])
-        return HttpResponseRedirect(
-            reverse("admin:callbacks_callbackmessage_change", args=[message.pk])
-        )
-
-    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the context of the replay button."""
-        message = self.get_object(request, object_id)
-        if message is None:
-            return {}
-        is_final = message.status != CallbackStatus.PENDING
-        return {
-            "may_replay": is_final and self.has_replay_permission(request),
-            "replay_url": reverse("admin:callbacks_callbackmessage_replay", args=[message.pk]),
-        }
+    def replay(self, request: HttpRequest, keys: Sequence[Any]) -> None:
+        """Send messages again, each with the same ID as before."""
+        done, refused = 0, Counter[str]()
+        for key in keys:
+            try:
+                outbox.replay(message_id=key, client_id=None, now=utc_now())
+            except StillPendingError:
+                reason = "still being retried"
+            except NoCallbackError:
+                reason = "the client has no callback endpoint"
+            except LookupError:
+                reason = "not found"
+            else:
+                audit.record_replay(key, by=request.user.pk)
+                done += 1
+                continue
+            refused[reason] += 1
+        if done:
+            messages.success(request, f"{count_of(done, 'message')} queued again.")
+        for reason, count in refused.items():
+            messages.warning(request, f"{count} skipped: {reason}.")
 
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:
@@ -163,25 +158,3 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     def body_display(self, row: Any) -> SafeString:
         """Return the body, indented."""
         return json_block(row.body)
-
-
-def _replay(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:
-    done, refused = 0, Counter[str]()
-    for message in selected:
-        try:
-            outbox.replay(message_id=message.pk, client_id=None, now=utc_now())
-        except StillPendingError:
-            reason = "still being retried"
-        except NoCallbackError:
-            reason = "the client has no callback endpoint"
-        except LookupError:
-            reason = "not found"
-        else:
-            audit.record_replay(message.pk, by=request.user.pk)
-            done += 1
-            continue
-        refused[reason] += 1
-    if done:
-        messages.success(request, f"{count_of(done, 'message')} queued again.")
-    for reason, count in refused.items():
-        messages.warning(request, f"{count} skipped: {reason}.")

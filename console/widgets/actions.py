@@ -1,13 +1,13 @@
-"""Helpers for views of the console, and a base for objects that staff enable or disable."""
+"""Helpers for views of the console, and bases for objects that staff enable, disable, or replay."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bson import ObjectId
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
@@ -172,4 +172,56 @@ class EnableDisableAdmin(ReadOnlyAdmin):
             "can_set_enabled": self.can_set_enabled(request, enabled=not is_enabled),
             "set_enabled_url": reverse(f"admin:{self.url_name}_{verb}", args=[obj.pk]),
             "consequence": self.disable_consequence if is_enabled else self.enable_consequence,
+        }
+
+
+class ReplayAdmin(ReadOnlyAdmin):
+    """A read-only admin whose objects staff replay: selected ones, or one on its page."""
+
+    actions = ("replay_selected",)
+    change_form_outer_after_template = "console/widgets/replay.html"
+    object_label: str
+    replay_consequence: str
+
+    def has_replay_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may replay objects."""
+        raise NotImplementedError
+
+    def can_replay(self, obj: Any) -> bool:
+        """Return whether an object can be replayed in its state."""
+        return True
+
+    def replay(self, request: HttpRequest, keys: Sequence[Any]) -> None:
+        """Replay objects, record each in the audit log, and show a message."""
+        raise NotImplementedError
+
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URL that replays one object."""
+        return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
+
+    @admin.action(description="Replay", permissions=["replay"])
+    def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
+        """Replay the selected objects."""
+        self.replay(request, [row.pk for row in queryset.only("pk")])
+
+    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Replay one object; POST only."""
+        allowed = self.has_view_permission(request) and self.has_replay_permission(request)
+        if refused := require_post(request, allowed=allowed):
+            return refused
+        obj = self.get_object(request, object_id)
+        if obj is None:
+            return not_found(request, self.object_label, f"admin:{self.url_name}_changelist")
+        self.replay(request, [obj.pk])
+        return HttpResponseRedirect(reverse(f"admin:{self.url_name}_change", args=[obj.pk]))
+
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the context of the button that replays the object."""
+        obj = self.get_object(request, object_id)
+        if obj is None:
+            return {}
+        return {
+            "may_replay": self.can_replay(obj) and self.has_replay_permission(request),
+            "replay_url": reverse(f"admin:{self.url_name}_replay", args=[obj.pk]),
+            "consequence": self.replay_consequence,
         }

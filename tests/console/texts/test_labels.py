@@ -1,6 +1,7 @@
 """Labels: every code, state, channel and risk has one."""
 
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any
 
 from console.texts import disabled, failure_codes, labels, wait_reasons
@@ -20,7 +21,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 SOME = {"WAITS_UNTIL", "HELD_ADVICE", "SOURCE_LABELS"}
 """Tables that name only some values."""
-TABLES = {
+TABLES: dict[str, dict[Enum, object]] = {
     f"{module.__name__}.{name}": table
     for module in (labels, disabled, wait_reasons, failure_codes)
     for name, table in vars(module).items()
