@@ -297,12 +297,12 @@ def _members(document: DigestDocument, *, now: datetime) -> list[dict[str, Any]]
     """Return the deliveries that wait for a digest or are part of it, oldest first."""
     return [
         {
-            "link": _notification(one["_id"]),
-            "at": one["created_at"],
+            "link": _notification(member["_id"]),
+            "at": member["created_at"],
             "chip": columns.chip(*delivery_state(delivery, now=now)),
         }
-        for one in queries.members_of_digest(document["_id"])
-        for delivery in one["delivery"]
+        for member in queries.members_of_digest(document["_id"])
+        for delivery in member["delivery"]
         if delivery.get("digest_id") == document["_id"]
     ]
 

@@ -308,15 +308,15 @@ def _structures(info: Any) -> Iterator[msgspec.inspect.StructType]:
     seen: set[type] = set()
     pending: list[Any] = [info]
     while pending:
-        one = pending.pop()
-        if isinstance(one, msgspec.inspect.StructType):
-            if one.cls in seen:
+        kind = pending.pop()
+        if isinstance(kind, msgspec.inspect.StructType):
+            if kind.cls in seen:
                 continue
-            seen.add(one.cls)
-            yield one
-            pending += [field.type for field in one.fields]
+            seen.add(kind.cls)
+            yield kind
+            pending += [field.type for field in kind.fields]
         else:
-            pending += _inner_types(one)
+            pending += _inner_types(kind)
 
 
 def _inner_types(info: Any) -> Sequence[Any]:

@@ -156,7 +156,7 @@ def _choose(
         ),
         refused=refused,
         unreachable=unreachable,
-        addresses={one: address for one, address in registered.items() if one in channels},
+        addresses={name: address for name, address in registered.items() if name in channels},
     )
 
 

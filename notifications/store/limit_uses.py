@@ -217,7 +217,7 @@ def _refresh_lines(counters: dict[str, Counter], now: datetime) -> dict[str, Mov
         for delivery in document["delivery"]
     }
     early: dict[str, MovedUp] = {}
-    for one, counter in counters.items():
+    for key, counter in counters.items():
         line: list[LineEntry] = []
         has_gap = False
         for entry in counter.line:
@@ -234,7 +234,7 @@ def _refresh_lines(counters: dict[str, Counter], now: datetime) -> dict[str, Mov
                 until = now
             is_counted = code != FailureCode.CHANNEL_UNAVAILABLE
             line.append(replace(entry, until=until, is_counted=is_counted))
-        counters[one] = replace(counter, line=line)
+        counters[key] = replace(counter, line=line)
     return early
 
 

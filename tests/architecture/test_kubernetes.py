@@ -298,14 +298,14 @@ def test_autoscalers_read_metrics_that_exist() -> None:
     }
     triggers = [trigger for scaler in scaled for trigger in scaler["spec"]["triggers"]]
     assert {trigger["metadata"]["valueLocation"] for trigger in triggers} == wanted
-    for one in triggers:
+    for scaling in triggers:
         host = re.fullmatch(
-            r"http://(\w+)\.notifyproject\.svc:(\d+)/metrics", one["metadata"]["url"]
+            r"http://(\w+)\.notifyproject\.svc:(\d+)/metrics", scaling["metadata"]["url"]
         )
         assert host is not None
         (port,) = BY_NAME[f"Service/{host[1]}"]["spec"]["ports"]
         assert port["port"] == int(host[2])
-        assert f"TriggerAuthentication/{one['authenticationRef']['name']}" in BY_NAME
+        assert f"TriggerAuthentication/{scaling['authenticationRef']['name']}" in BY_NAME
     (token,) = BY_NAME["TriggerAuthentication/metrics"]["spec"]["secretTargetRef"]
     assert (token["name"], token["key"]) == (SECRET, "METRICS_TOKEN")
     target = BY_NAME["HorizontalPodAutoscaler/web"]["spec"]["scaleTargetRef"]
