@@ -178,7 +178,9 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
                 "chip": chip(*CIRCUIT_LABELS[circuit.state]),
                 "is_closed": circuit.state is State.CLOSED,
                 "counts": _counts(circuit),
-                "refusals": [_evidence_and_effect(one, circuit, now) for one in circuit.refusals],
+                "refusals": [
+                    _evidence_and_effect(refusal, circuit, now) for refusal in circuit.refusals
+                ],
                 "next_probe": _next_probe(circuit, now),
             }
             for circuit in health.circuits
@@ -224,10 +226,10 @@ def _evidence_and_effect(refusals: Refusals, circuit: CircuitState, now: datetim
 def _warnings(health: ProviderHealth) -> list[str]:
     """Return the evidence that could soon open a circuit, for Home."""
     return [
-        _evidence(one, circuit)
+        _evidence(refusal, circuit)
         for circuit in health.circuits
         if circuit.state is State.CLOSED
-        for one in circuit.refusals
+        for refusal in circuit.refusals
     ]
 
 

@@ -164,7 +164,11 @@ class SuppressionAdmin(ConsoleAdmin):
         """Return the suppressions of one address."""
         explain_refusal(request, text)
         addresses = searched_addresses(text, user=request.user).by_channel()
-        keys = [key for channel, one in addresses for key in suppression_keys(channel.value, one)]
+        keys = [
+            key
+            for channel, address in addresses
+            for key in suppression_keys(channel.value, address)
+        ]
         return queryset.filter(key__in=keys)
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:

@@ -59,13 +59,13 @@ def pauses() -> dict[str, Pause]:
     """Return the pauses by provider name, from MongoDB."""
     found = PROVIDER_STATES().find({"paused_at": {"$ne": None}})
     return {
-        one["_id"]: Pause(
-            provider=one["_id"],
-            since=one["paused_at"],
-            by=one.get("paused_by") or "",
-            reason=one.get("reason") or "",
+        document["_id"]: Pause(
+            provider=document["_id"],
+            since=document["paused_at"],
+            by=document.get("paused_by") or "",
+            reason=document.get("reason") or "",
         )
-        for one in found
+        for document in found
     }
 
 

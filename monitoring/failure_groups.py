@@ -83,11 +83,11 @@ def group_failures(
             channel=Channel(found["channel"]), code=found["code"], provider=found.get("provider")
         )
         causes.setdefault(cause, []).append(row)
-    groups = [one for cause, rows in causes.items() if (one := _group(cause, rows)).count]
+    groups = [group for cause, rows in causes.items() if (group := _group(cause, rows)).count]
     return FailureGroups(
         since=since,
         until=until,
-        groups=sorted(groups, key=lambda one: (-one.count, -one.last_at.timestamp())),
+        groups=sorted(groups, key=lambda group: (-group.count, -group.last_at.timestamp())),
         counted_since=oldest,
     )
 

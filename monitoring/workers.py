@@ -98,19 +98,19 @@ def heartbeats() -> Heartbeats:
 
 def all_workers(*, now: datetime) -> list[Worker]:
     """Return the workers that are alive, also idle ones, or have made recent attempts, by name."""
-    found = {one.name: one for one in active_workers(now=now)}
+    found = {worker.name: worker for worker in active_workers(now=now)}
     alive = HEARTBEATS().find(
         {"_id": {"$regex": f"^{WORKER_PREFIX}"}, "at": {"$gte": now - ALIVE_WITHIN}}
     )
-    for one in alive.limit(MAX_WORKERS):
-        name = one["_id"].removeprefix(WORKER_PREFIX)
+    for beat in alive.limit(MAX_WORKERS):
+        name = beat["_id"].removeprefix(WORKER_PREFIX)
         worker = found.get(name, Worker(name=name, attempts=0, last_at=None))
         found[name] = replace(
             worker,
-            seen_at=one["at"],
-            started_at=one.get("started_at"),
-            queues=tuple(one.get("queues") or ()),
-            version=one.get("version") or "",
+            seen_at=beat["at"],
+            started_at=beat.get("started_at"),
+            queues=tuple(beat.get("queues") or ()),
+            version=beat.get("version") or "",
         )
     return [found[name] for name in sorted(found)]
 

@@ -117,7 +117,9 @@ def delivered(statuses: Mapping[DeliveryStatus, int]) -> list[tuple[str, str, in
         ("Failed", "danger", (S.FAILED, S.EXPIRED, S.SUPPRESSED, S.CANCELLED)),
         ("Still open", "calm", tuple(OPEN)),
     )
-    return [(label, color, sum(statuses.get(one, 0) for one in of)) for label, color, of in labels]
+    return [
+        (label, color, sum(statuses.get(status, 0) for status in of)) for label, color, of in labels
+    ]
 
 
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:

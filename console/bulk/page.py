@@ -190,7 +190,7 @@ def csv_lines(operation: Operation) -> Iterator[str]:
             if operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
         }
         ids = {row["notification_id"] for row in batch} | set(new_ids.values())
-        documents = {one["_id"]: one for one in queries.get_many(sorted(ids))}
+        documents = {document["_id"]: document for document in queries.get_many(sorted(ids))}
         for row in batch:
             values = _csv_values(operation, row, new_ids.get(row["_id"]), documents)
             yield _csv_line(_as_text(values[name]) for name in CSV_COLUMNS)
@@ -207,7 +207,7 @@ def _csv_values(
     sent_as = documents.get(new_id) if new_id else original
     address = recipient_of(original).address(channel) if original else None
     deliveries = [] if sent_as is None else sent_as["delivery"]
-    delivery = next((one for one in deliveries if one["channel"] == channel), None)
+    delivery = next((delivery for delivery in deliveries if delivery["channel"] == channel), None)
     status = None if delivery is None else delivery["status"]
     has_failed = status in (DeliveryStatus.FAILED, DeliveryStatus.EXPIRED)
     risk = RiskKind(row["risk"])

@@ -130,8 +130,11 @@ def _narrowed(
     if action is RETRY:
         choices = retry_choices(documents, now=now)
         return [
-            {**one, "delivery": [d for d in one["delivery"] if choices[one["_id"]].covers(d)]}
-            for one in documents
+            {
+                **document,
+                "delivery": [d for d in document["delivery"] if choices[document["_id"]].covers(d)],
+            }
+            for document in documents
         ]
     return documents
 
@@ -152,9 +155,9 @@ def _liftable(
         {
             **document,
             "delivery": [
-                one
-                for one in document["delivery"]
-                if one["channel"] in liftable_channels(document, now=now)
+                delivery
+                for delivery in document["delivery"]
+                if delivery["channel"] in liftable_channels(document, now=now)
             ],
         }
         for document in documents
@@ -272,18 +275,18 @@ def _sendable(request: HttpRequest, ids: Sequence[ObjectId]) -> list[ObjectId]:
     held: dict[ObjectId, str] = {}
     for document in documents:
         waiting = [
-            (document["_id"], Channel(one["channel"]))
-            for one in document["delivery"]
-            if SEND_NOW.applies_to(one, now=now)
+            (document["_id"], Channel(delivery["channel"]))
+            for delivery in document["delivery"]
+            if SEND_NOW.applies_to(delivery, now=now)
         ]
-        if waiting and all(one in obstacles for one in waiting):
+        if waiting and all(pair in obstacles for pair in waiting):
             held[document["_id"]] = obstacles[waiting[0]]
     if held:
         reasons = Counter(held.values()).most_common(MAX_REASONS)
         text = format_html_join("; ", "{}", ((reason,) for reason, _ in reasons))
         what = "Still held" if len(ids) == 1 else f"{len(held)} still held"
         messages.warning(request, format_html("{}: {}.", what, text))
-    return [one for one in ids if one not in held]
+    return [notification_id for notification_id in ids if notification_id not in held]
 
 
 def _read_time(request: HttpRequest) -> datetime:

@@ -63,7 +63,7 @@ from .summary import problems_first, summarize_delivery
 from .timeline import History, notification_link, read_history, resend_in_effect, timeline
 
 F, S = FailureCode, DeliveryStatus
-STEPS = {Step(one.name): one for one in (RETRY, RESEND, CORRECT, LIFT_AND_RESEND)}
+STEPS = {Step(action.name): action for action in (RETRY, RESEND, CORRECT, LIFT_AND_RESEND)}
 TIMES = (
     ("Created", "created_at"),
     ("Scheduled", "scheduled_at"),
@@ -149,13 +149,14 @@ def _changing(
     worst, *_ = ordered = problems_first(document["delivery"])
     goal = document.get("plan_until")
     sentence, *other_sentences = (
-        summarize_delivery(one, goal=goal, pauses=history.pauses, now=now) for one in ordered
+        summarize_delivery(delivery, goal=goal, pauses=history.pauses, now=now)
+        for delivery in ordered
     )
     choice = retry_choices([document], now=now)[document["_id"]]
     retry_refusal = choice.refusal(None)
     permitted = _permitted_actions(request, document, choice, now=now)
     if all(is_hopeless(risk) for risk in risks.values()):
-        permitted = [one for one in permitted if one not in (RETRY, RESEND)]
+        permitted = [action for action in permitted if action not in (RETRY, RESEND)]
     best = _best_action(document, worst, risks, permitted, can_retry=retry_refusal is None)
     resend = resend_in_effect(history, Channel(worst["channel"]))
     if resend is not None and worst["status"] not in OPEN:
@@ -188,14 +189,17 @@ def _changing(
         "resent_from": _link(document.get("resent_from")),
         "resends": [
             {
-                "link": notification_link(one["_id"]),
-                "chip": columns.chip(*notification_state(one["status"], one["delivery"], now=now)),
+                "link": notification_link(resend["_id"]),
+                "chip": columns.chip(
+                    *notification_state(resend["status"], resend["delivery"], now=now)
+                ),
             }
-            for one in history.resends
+            for resend in history.resends
         ],
         "best": best,
         "actions": sorted(
-            (one for one in permitted if one is not CORRECT), key=lambda one: one is not best
+            (action for action in permitted if action is not CORRECT),
+            key=lambda action: action is not best,
         ),
         "retry_refusal": retry_refusal,
         "rows": presentation.channel_rows(
@@ -257,7 +261,9 @@ def _permitted_actions(
         and not (is_removed and (action.shows_resend_risk or action.sends_copy))
         and _applies(action, document, choice, now=now)
     ]
-    return found if choice.refusal(None) is None else sorted(found, key=lambda one: one is RETRY)
+    return (
+        found if choice.refusal(None) is None else sorted(found, key=lambda action: action is RETRY)
+    )
 
 
 def _applies(
@@ -271,11 +277,15 @@ def _applies(
         return bool(correctable_channels(document))
     if action is LIFT_AND_RESEND:
         return bool(liftable_channels(document, now=now))
-    applying = [one for one in document["delivery"] if action.applies_to(one, now=now)]
+    applying = [
+        delivery for delivery in document["delivery"] if action.applies_to(delivery, now=now)
+    ]
     if action is SEND_NOW and applying:
         # Only where it sends something.
         held = find_obstacles([document], now=now)
-        return any((document["_id"], Channel(one["channel"])) not in held for one in applying)
+        return any(
+            (document["_id"], Channel(delivery["channel"])) not in held for delivery in applying
+        )
     return bool(applying)
 
 
@@ -299,7 +309,7 @@ def _best_action(
     channel, code = Channel(worst["channel"]), worst.get("failure_code")
     risk = risks[channel].kind
     wanted: list[StaffAction] = [RESTORE]
-    if any(one["status"] in OPEN for one in document["delivery"]):
+    if any(delivery["status"] in OPEN for delivery in document["delivery"]):
         # What waits needs no resend, and is sent by itself.
         wanted = []
     elif channel in correctable_channels(document) and code in ADDRESS_FAILURES:
@@ -311,7 +321,7 @@ def _best_action(
         wanted += [RETRY] if wants_retry else [RESEND]
     elif risk in (RiskKind.SAFE, RiskKind.EXPIRED):
         wanted += [RESEND]
-    return next((one for one in wanted if one in permitted), None)
+    return next((action for action in wanted if action in permitted), None)
 
 
 def _hold_links(request: HttpRequest, delivery: DeliveryDocument) -> dict[str, Any] | None:
@@ -334,10 +344,14 @@ def _hold_links(request: HttpRequest, delivery: DeliveryDocument) -> dict[str, A
 
 def _corrections(document: NotificationDocument, worst: DeliveryDocument) -> list[dict[str, Any]]:
     """Return the channels whose address can be corrected, that of the worst delivery first."""
-    codes = {one["channel"]: one.get("failure_code") for one in document["delivery"]}
+    codes = {delivery["channel"]: delivery.get("failure_code") for delivery in document["delivery"]}
     found = sorted(
-        (one for one in correctable_channels(document) if codes[one] in OFFERS_CORRECTION),
-        key=lambda one: one != worst["channel"],
+        (
+            channel
+            for channel in correctable_channels(document)
+            if codes[channel] in OFFERS_CORRECTION
+        ),
+        key=lambda channel: channel != worst["channel"],
     )
     return [
         {
@@ -355,11 +369,13 @@ def _active_suppressions(
 ) -> list[SuppressionDocument]:
     recipient = recipient_of(document)
     return [
-        one
+        suppression
         for delivery in document["delivery"]
         if (address := recipient.address(Channel(delivery["channel"])))
-        for one in suppressions.find_by_address(channel=delivery["channel"], address=address)
-        if suppressions.is_active(one, now=now)
+        for suppression in suppressions.find_by_address(
+            channel=delivery["channel"], address=address
+        )
+        if suppressions.is_active(suppression, now=now)
     ]
 
 
@@ -371,13 +387,13 @@ def _suppression_links(
     may_lift = request.user.has_perm("recipients.delete_suppression")
     return [
         {
-            "channel": one["channel"],
-            "reason": one["reason"].replace("_", " "),
-            "since": one["created_at"],
-            "url": reverse(SUPPRESSION, args=[quote(one["_id"])]) if may_view else None,
-            "lift_url": lift_url(one["_id"], back=back) if may_lift else None,
+            "channel": suppression["channel"],
+            "reason": suppression["reason"].replace("_", " "),
+            "since": suppression["created_at"],
+            "url": reverse(SUPPRESSION, args=[quote(suppression["_id"])]) if may_view else None,
+            "lift_url": lift_url(suppression["_id"], back=back) if may_lift else None,
         }
-        for one in found
+        for suppression in found
     ]
 
 
@@ -386,10 +402,10 @@ def _refresh_interval(
 ) -> int | None:
     """Return the seconds between refreshes, or None once everything has ended."""
     intervals = [
-        one
+        interval
         for document_ in (document, *history.resends)
         for delivery in document_["delivery"]
-        if (one := _delivery_interval(delivery, now=now))
+        if (interval := _delivery_interval(delivery, now=now))
     ]
     return min(intervals, default=None)
 
@@ -430,7 +446,9 @@ def _carried_digest(document: NotificationDocument) -> dict[str, Any] | None:
         return None
     return {
         "link": columns.link(reverse(DIGEST, args=[digest_id]), "digest"),
-        "members": [notification_link(one["_id"]) for one in queries.members_of_digest(digest_id)],
+        "members": [
+            notification_link(document["_id"]) for document in queries.members_of_digest(digest_id)
+        ],
     }
 
 

@@ -114,30 +114,30 @@ def _limits(user_id: str) -> list[tuple[str, str, datetime | None]]:
     """Return how much of each limit is used, and when the next message may be sent."""
     now, person = utc_now(), limits.person_of_user(user_id)
     lines: list[tuple[str, str, datetime | None]] = []
-    for one in limits.read_usage(limits.active_limits(), person=person, now=now):
-        text = describe_use(one.limit, used=len(one.uses))
-        if one.is_stricter:
+    for usage in limits.read_usage(limits.active_limits(), person=person, now=now):
+        text = describe_use(usage.limit, used=len(usage.uses))
+        if usage.is_stricter:
             text += ", the recipient's own"
-        if one.waiting:
-            text += f"; {one.waiting} held"
-        lines.append((one.limit.name, text, one.next_at if one.next_at > now else None))
+        if usage.waiting:
+            text += f"; {usage.waiting} held"
+        lines.append((usage.limit.name, text, usage.next_at if usage.next_at > now else None))
     return lines
 
 
 def _digests(user_id: str) -> list[dict[str, Any]]:
     """Return the recipient's newest open digests."""
     found = queries.open_digests_of(user_id, limit=RECENT)
-    types = names.type_names({one["type"] for one in found})
-    counts = queries.count_waiting_members([one["_id"] for one in found]) if found else {}
+    types = names.type_names({document["type"] for document in found})
+    counts = queries.count_waiting_members([document["_id"] for document in found]) if found else {}
     return [
         {
-            "url": reverse(DIGEST, args=[one["_id"]]),
-            "type": types[one["type"]],
-            "channel": CHANNELS[Channel(one["channel"])],
-            "waiting": counts.get(one["_id"], 0),
-            "closes_at": one["closes_at"],
+            "url": reverse(DIGEST, args=[document["_id"]]),
+            "type": types[document["type"]],
+            "channel": CHANNELS[Channel(document["channel"])],
+            "waiting": counts.get(document["_id"], 0),
+            "closes_at": document["closes_at"],
         }
-        for one in found
+        for document in found
     ]
 
 

@@ -42,14 +42,16 @@ def register(token: str = TOKEN, *, user_id: str = "ada", minutes_ago: float = 1
     return str(registration.register(new, now=utc_now() - timedelta(minutes=minutes_ago))["_id"])
 
 
-def deactivate(one: str = ID, reason: DeactivationReason = DeactivationReason.UNREGISTERED) -> None:
+def deactivate(
+    device_id: str = ID, reason: DeactivationReason = DeactivationReason.UNREGISTERED
+) -> None:
     now = utc_now()
     evidence = Evidence(at=now, source="fcm", code="UNREGISTERED", notification_id="a" * 24)
-    status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=now)
+    status.deactivate(device_ids=[device_id], reason=reason, evidence=evidence, now=now)
 
 
-def is_active(one: str = ID) -> bool:
-    document = queries.get(one)
+def is_active(device_id: str = ID) -> bool:
+    document = queries.get(device_id)
     assert document is not None
     return bool(document["is_active"])
 
@@ -156,11 +158,11 @@ def test_only_selected_devices_are_changed(console: Client) -> None:
     ids = [register(f"token-{n}") for n in range(3)]
     action = {"action": "disable_selected", "_selected_action": ids[:2], "select_across": "1"}
     console.post(URL, action)
-    assert [is_active(one) for one in ids] == [False, False, True]
+    assert [is_active(device_id) for device_id in ids] == [False, False, True]
     action = {"action": "enable_selected", "_selected_action": ids}
     shown = console.post(URL, action, follow=True).content.decode()
     assert "2 devices enabled. 1 already enabled or deleted." in shown
-    assert all(is_active(one) for one in ids)
+    assert all(is_active(device_id) for device_id in ids)
     assert LogEntry.objects.count() == 4
 
 

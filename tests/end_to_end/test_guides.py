@@ -84,7 +84,7 @@ def parse(words: list[str], **values: str) -> Request:
                 raise ValueError(word)
             case _:
                 target = word
-    path = next(target.removeprefix(one) for one in HERE if target.startswith(one))
+    path = next(target.removeprefix(host) for host in HERE if target.startswith(host))
     path = Template(path).substitute(values).removeprefix("/api/v1")
     return Request(method or ("POST" if body else "GET"), path, body, headers)
 
@@ -204,8 +204,10 @@ def help_of(command: str) -> str:
 def check_command(words: list[str]) -> None:
     name, *arguments = words
     if name in WITHOUT_DJANGO:
-        assert all(one in help_of(name) for one in arguments if one.startswith("--")), words
+        assert all(
+            argument in help_of(name) for argument in arguments if argument.startswith("--")
+        ), words
         return
     command = load_command_class(get_commands()[name], name)
-    if arguments and not any("…" in one for one in arguments):
+    if arguments and not any("…" in argument for argument in arguments):
         command.create_parser("manage.py", name).parse_args(arguments)

@@ -221,7 +221,11 @@ def test_operator_from_a_request_is_found(db: None) -> None:
     collection("recipients").update_one({"a": {"$ne": MARKER}}, {"$set": {"b": 1}})
     list(collection("recipients").aggregate([{"$match": {"a": {"$gt": MARKER}}}]))
     collection("recipients").find_one({"_id": MARKER})
-    assert [one.partition(":")[0] for one in taken.commands] == ["find", "update", "aggregate"]
+    assert [command.partition(":")[0] for command in taken.commands] == [
+        "find",
+        "update",
+        "aggregate",
+    ]
     taken.commands.clear()
 
 
@@ -234,7 +238,7 @@ def _fault(answer: Any) -> str:
         return "the browser may guess the content type"
     if answer.headers.get("Content-Type", "").startswith("text/html"):
         text = answer.content.decode()
-        return next((f"contains {one}" for one in NEVER if one in text), "")
+        return next((f"contains {forbidden}" for forbidden in NEVER if forbidden in text), "")
     return ""
 
 
@@ -246,7 +250,7 @@ def _api_cases(described: Any, known: dict[str, str]) -> Iterator[Case]:
         if operation["operationId"] not in NOT_ASKED
     ]
     # Requests that delete come last, because others need the objects.
-    for path, method, operation in sorted(operations, key=lambda one: one[1] == "delete"):
+    for path, method, operation in sorted(operations, key=lambda row: row[1] == "delete"):
         parameters = operation.get("parameters", ())
         names = {place: [p["name"] for p in parameters if p["in"] == place] for place in PLACES}
         body = operation.get("requestBody", {}).get("content", {}).get("application/json")
@@ -317,7 +321,10 @@ def _store_pages() -> list[str]:
     shown = (scheduled["_id"], bounced.notification_id)
     return [
         f"{reverse('admin:notifications_bulkoperation_new')}?list=failednotification",
-        *(reverse("admin:notifications_notification_change", args=[one]) for one in shown),
+        *(
+            reverse("admin:notifications_notification_change", args=[notification_id])
+            for notification_id in shown
+        ),
     ]
 
 
