@@ -1,8 +1,7 @@
 """Suppressed addresses: list, add, lift."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from django.contrib.admin.models import ADDITION, DELETION
@@ -25,6 +24,7 @@ from notifications.validation import (
 )
 from notifyproject.platform import audit
 from recipients import suppressions
+from recipients.documents import SuppressionDocument
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 
@@ -69,7 +69,7 @@ class LiftResultView(msgspec.Struct, kw_only=True, frozen=True):
     standing: Annotated[list[SuppressionReason], Meta(examples=[[]])]
 
 
-def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
+def suppression_view(document: SuppressionDocument) -> SuppressionView:
     """Return a stored suppression as the API shows it."""
     return view_of(SuppressionView, document)
 

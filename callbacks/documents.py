@@ -70,7 +70,7 @@ class CallbackMessageDocument(TypedDict):
     next_try_at: NotRequired[datetime]
     claim: NotRequired[WorkLeaseDocument]
     claim_count: NotRequired[int]
-    history: list[CallbackTryDocument]
+    history: NotRequired[list[CallbackTryDocument]]
     error: NotRequired[str]
     replayed_at: NotRequired[datetime]
     delivered_at: NotRequired[datetime]

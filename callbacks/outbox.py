@@ -13,13 +13,13 @@ from pymongo.errors import BulkWriteError
 
 from domain.queues import CALLBACKS
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, is_duplicate
+from notifyproject.db.collections import is_duplicate
 from notifyproject.db.leases import Leases, held_with, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
 
 from . import subscriptions
-from .documents import CALLBACK_MESSAGES, CallbackMessageDocument
+from .documents import CALLBACK_MESSAGES, CallbackDocument, CallbackMessageDocument
 from .endpoints import EndpointResponse
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
 from .models import MAX_HISTORY
@@ -34,7 +34,6 @@ def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetim
     return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 
-Document = Mapping[str, Any]
 LEASE = timedelta(seconds=90)
 """Lease of a message or endpoint, longer than the slowest round."""
 LEASES = Leases(collection=CALLBACK_MESSAGES, length=LEASE, max_claims=3)
@@ -75,7 +74,7 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
     ]
     if documents:
         try:
-            collection("callback_messages").insert_many(documents, ordered=False)
+            CALLBACK_MESSAGES().insert_many(documents, ordered=False)
         except BulkWriteError as error:
             if not is_duplicate(error):
                 raise
@@ -90,7 +89,7 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     """
     due = {"client_id": client_id, "next_try_at": {"$lte": now}}
     wanted = {**due, **unclaimed(now=now)}
-    found = collection("callback_messages").find(wanted, {"claim_count": 1})
+    found = CALLBACK_MESSAGES().find(wanted, {"claim_count": 1})
     oldest = found.hint("cbm_due").sort("next_try_at", 1).limit(limit)
     counts = {document["_id"]: document.get("claim_count", 0) for document in oldest}
     if exhausted := [
@@ -109,7 +108,7 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
 
 
 def _quarantine(ids: Sequence[str], wanted: Mapping[str, Any]) -> None:
-    collection("callback_messages").update_many(
+    CALLBACK_MESSAGES().update_many(
         {"_id": {"$in": list(ids)}, **wanted, "claim_count": {"$gte": LEASES.max_claims}},
         _failing(QUARANTINED_REASON),
     )
@@ -135,7 +134,12 @@ def settle(
         "error": response.error,
         "excerpt": response.excerpt,
     }
-    history = {"history": {"$each": [_without_none(attempt)], "$slice": -MAX_HISTORY}}
+    history = {
+        "history": {
+            "$each": [{name: value for name, value in attempt.items() if value is not None}],
+            "$slice": -MAX_HISTORY,
+        }
+    }
     changes: dict[str, Any] = {"tries": message.tries + 1}
     removed_fields = {}
     if response.error is not None:
@@ -149,7 +153,7 @@ def settle(
         changes["status"] = (S.DELIVERED if is_delivered else S.FAILED).value
         changes |= {"delivered_at": at} if is_delivered else {}
         removed_fields["next_try_at"] = ""
-    result = collection("callback_messages").update_one(
+    result = CALLBACK_MESSAGES().update_one(
         {"_id": message.id, **held_with(message.token)},
         LEASES.releasing({"$set": changes, "$unset": removed_fields, "$push": history}),
     )
@@ -165,7 +169,7 @@ def release(messages: Sequence[ClaimedMessage]) -> None:
 def next_due_at(client_id: ObjectId) -> datetime | None:
     """Return when a client's next message is due, or None if no message is pending."""
     match = {"client_id": client_id, "next_try_at": {"$exists": True}}
-    documents = collection("callback_messages").find(match, {"next_try_at": 1}).hint("cbm_due")
+    documents = CALLBACK_MESSAGES().find(match, {"next_try_at": 1}).hint("cbm_due")
     for document in documents.sort("next_try_at", 1).limit(1):
         return document["next_try_at"]
     return None
@@ -173,7 +177,7 @@ def next_due_at(client_id: ObjectId) -> datetime | None:
 
 def fail_pending(*, client_id: ObjectId, reason: str) -> int:
     """Fail a client's pending messages and return their number."""
-    result = collection("callback_messages").update_many(
+    result = CALLBACK_MESSAGES().update_many(
         {"client_id": client_id, "next_try_at": {"$exists": True}}, _failing(reason)
     )
     return result.modified_count
@@ -184,7 +188,7 @@ def waiting_clients() -> list[ObjectId]:
     # One index lookup per client, each after the previous client, however many messages wait.
     clients: list[ObjectId] = []
     wanted: dict[str, Any] = {"next_try_at": {"$exists": True}}
-    while found := collection("callback_messages").find_one(
+    while found := CALLBACK_MESSAGES().find_one(
         wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="cbm_due"
     ):
         clients.append(found["client_id"])
@@ -192,18 +196,20 @@ def waiting_clients() -> list[ObjectId]:
     return clients
 
 
-def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
+def replay(
+    *, message_id: str, client_id: ObjectId | None, now: datetime
+) -> CallbackMessageDocument:
     """Send a message of one client, or of any client for None, again with the same ID.
 
     Raises LookupError for an unknown message, NoCallbackError without an endpoint, and
     StillPendingError.
     """
     match = {"_id": message_id, **({} if client_id is None else {"client_id": client_id})}
-    document = collection("callback_messages").find_one(match)
+    document = CALLBACK_MESSAGES().find_one(match)
     if document is None:
         raise LookupError("unknown message")
     subscriptions.get(document["client_id"])
-    reopened = collection("callback_messages").find_one_and_update(
+    reopened = CALLBACK_MESSAGES().find_one_and_update(
         {**match, "status": {"$ne": S.PENDING.value}},
         {
             "$set": {"status": S.PENDING.value, "tries": 0, "next_try_at": now, "replayed_at": now},
@@ -225,27 +231,27 @@ def page(
     return paging.page(CALLBACK_MESSAGES, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
-def _message_document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
+def _message_document(
+    event: Event, callback: CallbackDocument, now: datetime
+) -> CallbackMessageDocument:
     is_on = callback["state"] == CallbackState.ACTIVE
-    return _without_none(
-        {
-            "_id": event.id,
-            "client_id": event.client_id,
-            "type": event.type.value,
-            "notification_id": event.notification_id,
-            "body": encode_event(event),
-            "status": (S.PENDING if is_on else S.FAILED).value,
-            "tries": 0,
-            "next_try_at": now if is_on else None,
-            "error": None if is_on else DISABLED_REASON,
-            "created_at": now,
-            "purge_at": now + MESSAGE_RETENTION,
-        }
-    )
-
-
-def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+    document: CallbackMessageDocument = {
+        "_id": event.id,
+        "client_id": event.client_id,
+        "type": event.type.value,
+        "body": encode_event(event),
+        "status": (S.PENDING if is_on else S.FAILED).value,
+        "tries": 0,
+        "created_at": now,
+        "purge_at": now + MESSAGE_RETENTION,
+    }
+    if event.notification_id is not None:
+        document["notification_id"] = event.notification_id
+    if is_on:
+        document["next_try_at"] = now
+    else:
+        document["error"] = DISABLED_REASON
+    return document
 
 
 def record_events(events: Sequence[Event], *, now: datetime) -> None:
@@ -254,7 +260,7 @@ def record_events(events: Sequence[Event], *, now: datetime) -> None:
         send_wakeup(client_id, now=now)
 
 
-def send_test(client_id: ObjectId, *, now: datetime) -> Document:
+def send_test(client_id: ObjectId, *, now: datetime) -> CallbackMessageDocument:
     """Send a test event to a client's endpoint. Raises NoCallbackError."""
     subscriptions.get(client_id)
     event = Event(
@@ -265,7 +271,7 @@ def send_test(client_id: ObjectId, *, now: datetime) -> Document:
         data={"message": "This is a test."},
     )
     record_events([event], now=now)
-    document = collection("callback_messages").find_one({"_id": event.id})
+    document = CALLBACK_MESSAGES().find_one({"_id": event.id})
     if document is None:
         # Removed concurrently.
         raise subscriptions.NoCallbackError

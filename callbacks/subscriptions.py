@@ -1,6 +1,6 @@
 """Clients' callback endpoints and secrets, and the cache of clients that have an endpoint."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,11 +11,11 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 from notifyproject.platform.encryption import decrypt, encrypt, reencrypt
 
 from . import endpoints, signing
+from .documents import CALLBACKS, CallbackDocument, CallbackSecretDocument
 from .events import CallbackState, DisabledReason, EventType
 
 SECRET_OVERLAP = timedelta(hours=24)
@@ -26,7 +26,7 @@ _ACTIVE = {"state": CallbackState.ACTIVE.value, "failures": 0}
 _FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 
-def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
+def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> CallbackSecretDocument:
     """Return a new secret in encrypted form, as stored. Raises NoEncryptionKeyError."""
     return {
         "encrypted": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
@@ -35,7 +35,7 @@ def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[s
 
 
 def signing_secrets(
-    secrets: Sequence[Mapping[str, Any]], *, client_id: ObjectId, now: datetime
+    secrets: Sequence[CallbackSecretDocument], *, client_id: ObjectId, now: datetime
 ) -> list[str]:
     """Decrypt and return the secrets that haven't expired, newest first. Raises DecryptionError."""
     return [
@@ -47,14 +47,14 @@ def signing_secrets(
 
 def encrypted_secrets() -> Iterator[tuple[str, Callable[[], bool]]]:
     """Yield each stored secret, and a function that re-encrypts it: False if it changed."""
-    for document in collection("callbacks").find({}, {"secrets.encrypted": 1}):
+    for document in CALLBACKS().find({}, {"secrets.encrypted": 1}):
         for secret in document["secrets"]:
             yield secret["encrypted"], partial(_reencrypt, document["_id"], secret["encrypted"])
 
 
 def _reencrypt(client_id: ObjectId, stored: str) -> bool:
     changed = reencrypt(stored, associated_data=_associated_data(client_id))
-    result = collection("callbacks").update_one(
+    result = CALLBACKS().update_one(
         {"_id": client_id, "secrets.encrypted": stored}, {"$set": {"secrets.$.encrypted": changed}}
     )
     return result.modified_count == 1
@@ -81,9 +81,8 @@ def invalidate_subscribers() -> None:
 
 _subscribers: SharedCache[AbstractSet[ObjectId]] = SharedCache(
     "callbacks",
-    lambda: frozenset(callback["_id"] for callback in collection("callbacks").find({}, {"_id": 1})),
+    lambda: frozenset(callback["_id"] for callback in CALLBACKS().find({}, {"_id": 1})),
 )
-Document = Mapping[str, Any]
 
 
 class NoCallbackError(LookupError):
@@ -98,7 +97,7 @@ class TooManySecretsError(Exception):
 class SavedCallback:
     """A stored endpoint. ``secret`` is set for a new endpoint and can't be shown again."""
 
-    document: Document
+    document: CallbackDocument
     secret: str | None = None
 
 
@@ -128,16 +127,20 @@ def put(
             invalidate_subscribers()
             return SavedCallback(document=updated)
         secret = signing.new_secret()
-        document = {
+        document: CallbackDocument = {
             "_id": client_id,
-            **fields,
-            **_ACTIVE,
+            "url": url,
+            "host": endpoint.authority,
+            "events": [event.value for event in events],
+            "state": CallbackState.ACTIVE.value,
+            "failures": 0,
             "secrets": [encrypt_secret(secret, client_id=client_id, now=now)],
             "backfill_from": now,
             "created_at": now,
+            "updated_at": now,
         }
         try:
-            collection("callbacks").insert_one(document)
+            CALLBACKS().insert_one(document)
         except DuplicateKeyError:
             # A concurrent call created the endpoint, and only its response has the secret.
             continue
@@ -145,23 +148,23 @@ def put(
         return SavedCallback(document=document, secret=secret)
 
 
-def get(client_id: ObjectId) -> Document:
+def get(client_id: ObjectId) -> CallbackDocument:
     """Return a client's endpoint. Raises NoCallbackError."""
-    document = collection("callbacks").find_one({"_id": client_id})
+    document = CALLBACKS().find_one({"_id": client_id})
     if document is None:
         raise NoCallbackError
     return document
 
 
-def get_many(client_ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
+def get_many(client_ids: Sequence[ObjectId]) -> dict[ObjectId, CallbackDocument]:
     """Return these clients' endpoints by client ID."""
-    found = collection("callbacks").find({"_id": {"$in": list(client_ids)}})
+    found = CALLBACKS().find({"_id": {"$in": list(client_ids)}})
     return {document["_id"]: document for document in found}
 
 
 def remove(client_id: ObjectId) -> None:
     """Remove a client's endpoint. Raises NoCallbackError. The next sweep fails pending messages."""
-    removed = collection("callbacks").delete_one({"_id": client_id})
+    removed = CALLBACKS().delete_one({"_id": client_id})
     invalidate_subscribers()
     if not removed.deleted_count:
         raise NoCallbackError
@@ -178,7 +181,7 @@ def rotate(client_id: ObjectId, *, now: datetime) -> str:
     expiring = {"$mergeObjects": ["$$one", {"until": expires_at}]}
     replaced = {"$map": {"input": valid, "as": "one", "in": expiring}}
     created = {"$literal": [encrypt_secret(secret, client_id=client_id, now=now)]}
-    changed = collection("callbacks").find_one_and_update(
+    changed = CALLBACKS().find_one_and_update(
         {"_id": client_id, "$expr": {"$lt": [{"$size": valid}, MAX_SECRETS]}},
         [{"$set": {"secrets": {"$concatArrays": [created, replaced]}, "updated_at": now}}],
     )
@@ -200,38 +203,36 @@ def disable(
         "updated_at": now,
     }
     match = active if url is None else {**active, "url": url}
-    return collection("callbacks").update_one(match, {"$set": changes}).modified_count == 1
+    return CALLBACKS().update_one(match, {"$set": changes}).modified_count == 1
 
 
 def enable(*, client_id: ObjectId, now: datetime) -> bool:
     """Enable an endpoint. Return False if it is enabled already."""
-    result = collection("callbacks").update_one(
+    result = CALLBACKS().update_one(
         {"_id": client_id, "state": CallbackState.DISABLED.value},
         {"$set": {**_ACTIVE, "updated_at": now}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")},
     )
     return result.modified_count == 1
 
 
-def pending_backfills(*, before: datetime) -> list[Document]:
+def pending_backfills(*, before: datetime) -> list[CallbackDocument]:
     """Return endpoints created by ``before`` that still need a backfill of events."""
-    return list(collection("callbacks").find({"backfill_from": {"$lte": before}}))
+    return list(CALLBACKS().find({"backfill_from": {"$lte": before}}))
 
 
 def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
     """Record that an endpoint's backfill is complete."""
-    collection("callbacks").update_one(
+    CALLBACKS().update_one(
         {"_id": client_id, "backfill_from": since}, {"$unset": {"backfill_from": ""}}
     )
 
 
-def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
+def _update(client_id: ObjectId, url: str, fields: dict[str, Any]) -> CallbackDocument | None:
     by_operator_value = DisabledReason.BY_OPERATOR.value
     disabled_by_operator = {"_id": client_id, "disabled_reason": by_operator_value}
     unchanged_and_active = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}
     keep_health = {"$or": [disabled_by_operator, unchanged_and_active]}
-    update = partial(
-        collection("callbacks").find_one_and_update, return_document=ReturnDocument.AFTER
-    )
+    update = partial(CALLBACKS().find_one_and_update, return_document=ReturnDocument.AFTER)
     updated = update(keep_health, {"$set": fields})
     if updated is not None:
         return updated

@@ -3,7 +3,7 @@
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
@@ -21,14 +21,13 @@ from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError
 
 from . import audit, endpoints, outbox, retry, signing, subscriptions
-from .documents import CALLBACKS, CallbackDocument
+from .documents import CALLBACKS, CallbackDocument, CallbackSecretDocument
 from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState, DisabledReason
 from .outbox import LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth
 
 log = structlog.get_logger(__name__)
-Document = Mapping[str, Any]
 LEASES = Leases(collection=CALLBACKS, length=LEASE, max_claims=5)
 """More than a message has: one that ends its workers fails before its endpoint is disabled."""
 _UNSTORED_FIELDS = frozenset({"is_gone", "paused_until"})
@@ -43,7 +42,7 @@ class EndpointLease:
 
     claim: Claim[CallbackDocument]
     url: str
-    secrets: tuple[Document, ...]
+    secrets: tuple[CallbackSecretDocument, ...]
     health: EndpointHealth
 
     @property
@@ -282,7 +281,7 @@ def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:
     return endpoint, secrets
 
 
-def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
+def _next_wakeup_at(callback: CallbackDocument, now: datetime) -> datetime | None:
     due, is_active = outbox.next_due_at(callback["_id"]), callback["state"] == CallbackState.ACTIVE
     if due is None or not is_active or is_leased(callback, now=now):
         return None

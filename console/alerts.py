@@ -21,6 +21,7 @@ from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from monitoring import incidents
 from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
+from monitoring.documents import IncidentDocument
 from monitoring.models import AlertKind, AlertRule, Incident
 from notifications.models import NotificationType
 
@@ -129,7 +130,7 @@ class EvidenceLink:
     url: str
 
 
-def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[EvidenceLink]:
+def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[EvidenceLink]:
     """Return links from an incident to its deliveries, its provider, or its settings."""
     kind, subject = AlertKind(incident["kind"]), incidents.subject_of(incident)
     channel = incident.get("broken_channel")

@@ -17,6 +17,7 @@ from unfold.widgets import (
 )
 
 from access.clients import registry
+from access.documents import APIKeyDocument
 from access.models import APIClient, Scope
 from domain.time import utc_now
 
@@ -247,8 +248,17 @@ def _is_active(key: Any, now: datetime) -> bool:
     return registry.is_active(_key_fields(key), now)
 
 
-def _key_fields(key: Any) -> dict[str, Any]:
-    return {"revoked_at": key.revoked_at, "expires_at": key.expires_at}
+def _key_fields(key: Any) -> APIKeyDocument:
+    fields: APIKeyDocument = {
+        "prefix": key.prefix,
+        "secret_hash": key.secret_hash,
+        "created_at": key.created_at,
+    }
+    if key.expires_at is not None:
+        fields["expires_at"] = key.expires_at
+    if key.revoked_at is not None:
+        fields["revoked_at"] = key.revoked_at
+    return fields
 
 
 def _key_label(client: Any, key: Any) -> str:

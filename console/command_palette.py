@@ -10,7 +10,7 @@ from django.urls import path, reverse
 
 from domain.time import utc_now
 from notifications import queries
-from notifyproject.db.collections import collection
+from recipients.documents import RECIPIENTS
 from recipients.masking import can_see_addresses
 
 from .navigation import command_links
@@ -61,18 +61,20 @@ def _recipients(request: HttpRequest, text: str) -> Iterator[Result]:
         return
     unmasked = can_see_addresses(request.user)
     ids = find_user_ids(text, user=request.user, cap=LIMIT)[:LIMIT]
-    rows = collection("recipients").find({"_id": {"$in": ids}}, _RECIPIENT)
+    rows = RECIPIENTS().find({"_id": {"$in": ids}}, _RECIPIENT)
     found = {row["_id"]: row for row in rows}
     for user_id in ids:
-        row = found.get(user_id, {})
+        row = found.get(user_id)
+        name = row.get("name") if row else None
+        addresses = (row.get("email"), row.get("phone")) if row else ()
         parts = (
-            user_id if row.get("name") else "",
-            *(columns.address(row.get(name), unmasked=unmasked) for name in ("email", "phone")),
+            user_id if name else "",
+            *(columns.address(address, unmasked=unmasked) for address in addresses),
         )
         yield Result(
             kind="Recipient",
             icon="person",
-            title=row.get("name") or user_id,
+            title=name or user_id,
             description=" · ".join(part for part in parts if part),
             url=recipient_url(user_id),
         )

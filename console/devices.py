@@ -13,11 +13,11 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from devices import presence, status, tokens
+from devices.documents import DEVICES
 from devices.models import DeactivationReason, Device
 from domain.time import utc_now
-from notifyproject.db.collections import collection
 
-from .texts.disabled import DEVICES
+from .texts import disabled
 from .texts.labels import PLATFORM_LABELS, options_of
 from .widgets.actions import EnableDisableAdmin, permission_check, record_change
 from .widgets.columns import chip, id_column, label_column, link, time_column
@@ -49,7 +49,7 @@ StateFilter = choice_filter(
     (
         (ACTIVE, "Active"),
         (INACTIVE, "Inactive"),
-        *options_of(DEVICES),
+        *options_of(disabled.DEVICES),
     ),
     condition=_state_condition,
 )
@@ -135,7 +135,7 @@ class DeviceAdmin(EnableDisableAdmin):
 
     def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Search by user ID or device ID. URLs are logged, so tokens can't be searched for."""
-        rows = collection("devices").find({"user_id": text}, {"_id": 1}, limit=SEARCH_CAP)
+        rows = DEVICES().find({"user_id": text}, {"_id": 1}, limit=SEARCH_CAP)
         ids = {text, *(row["_id"] for row in rows)}
         return queryset.filter(pk__in=sorted(ids))
 
@@ -171,14 +171,14 @@ class DeviceAdmin(EnableDisableAdmin):
         """Return the state as a chip."""
         if row.is_active:
             return chip("Active", "success")
-        return chip(DEVICES[DeactivationReason(row.deactivation_reason)].label, "danger")
+        return chip(disabled.DEVICES[DeactivationReason(row.deactivation_reason)].label, "danger")
 
     @admin.display(description="Explanation")
     def meaning(self, row: Any) -> SafeString | str:
         """Return the meaning of the state and, if inactive, how to enable the device."""
         if row.is_active:
             return "Receives push notifications."
-        meaning = DEVICES[DeactivationReason(row.deactivation_reason)].meaning
+        meaning = disabled.DEVICES[DeactivationReason(row.deactivation_reason)].meaning
         return format_html("Inactive since {}. {}", timestamp(row.deactivated_at), meaning)
 
     @admin.display(description="Evidence")

@@ -16,6 +16,7 @@ from domain.states import Channel
 from domain.wait_reasons import OUTAGES, as_clause
 from monitoring import incidents as incident_store
 from monitoring.dashboard import WorkSummary
+from monitoring.documents import IncidentDocument
 from monitoring.failure_groups import FailureCount, FailureCounts
 from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
@@ -104,7 +105,7 @@ class Outage:
     since: datetime | None
     reason: str
     facts: Sequence[Fact]
-    incident: Mapping[str, Any] | None
+    incident: IncidentDocument | None
     """The open incident about it."""
     consequences: Sequence[Mapping[str, Any]] = ()
     """Open incidents about failures that it explains."""
@@ -143,7 +144,7 @@ class Issue:
 class Alert:
     """An open incident, with the issues that are the same matter."""
 
-    incident: Mapping[str, Any]
+    incident: IncidentDocument
     issues: Sequence[Issue] = ()
 
 
@@ -162,7 +163,7 @@ def find_outages(
     *,
     work: WorkSummary,
     failures: FailureCounts,
-    incidents: Sequence[Mapping[str, Any]],
+    incidents: Sequence[IncidentDocument],
     now: datetime,
 ) -> list[Outage]:
     """Return the providers that don't send, those that failed first."""
@@ -179,7 +180,7 @@ def _outage(
     *,
     work: WorkSummary,
     failures: FailureCounts,
-    incidents: Sequence[Mapping[str, Any]],
+    incidents: Sequence[IncidentDocument],
     now: datetime,
 ) -> Outage:
     name, channel = provider_name(health.name), health.channel
@@ -305,7 +306,7 @@ def _is_problem(group: FailureCount, share: float, *, needs_operator: bool) -> b
 def join_matters(
     *,
     outages: Sequence[Outage],
-    incidents: Sequence[Mapping[str, Any]],
+    incidents: Sequence[IncidentDocument],
     rules: Mapping[Any, AlertRule],
     issues: Sequence[Issue],
     failures: FailureCounts,
@@ -341,7 +342,7 @@ def join_matters(
 
 
 def _explaining_channel(
-    incident: Mapping[str, Any],
+    incident: IncidentDocument,
     rule: AlertRule | None,
     failures: FailureCounts,
     out: Collection[Channel],
@@ -359,7 +360,7 @@ def _explaining_channel(
     return next((channel for channel, _ in explained.most_common(1)), None)
 
 
-def _is_about(incident: Mapping[str, Any], rule: AlertRule | None, issue: Issue) -> bool:
+def _is_about(incident: IncidentDocument, rule: AlertRule | None, issue: Issue) -> bool:
     kind = incident["kind"]
     if kind != AlertKind.FAILURES:
         return issue.key == _ISSUE_OF_KIND.get(kind)
@@ -373,7 +374,7 @@ def service_status(
     *,
     issues: Sequence[Issue],
     providers: Sequence[ProviderHealth],
-    incidents: Sequence[Mapping[str, Any]],
+    incidents: Sequence[IncidentDocument],
 ) -> ServiceStatus:
     """Return the state of the service.
 

@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 
 from devices import queries as devices
+from devices.documents import DEVICES
 from devices.models import Platform
 from domain.states import Channel
-from notifyproject.db.collections import collection
 
 from .texts.labels import PLATFORM_LABELS
 from .widgets.search import pasted, without_separators
@@ -30,7 +30,7 @@ def address_of_test(request: HttpRequest, *, channel: Channel) -> str:
     if channel is Channel.WHATSAPP:
         return without_separators(text)
     if channel is Channel.PUSH and text:
-        known = collection("devices").find_one({"_id": text}, {"_id": 1})
+        known = DEVICES().find_one({"_id": text}, {"_id": 1})
         own = () if known else devices.page(user_id=text, limit=devices.MAX_PAGE).documents
         return next((str(one["_id"]) for one in own if one["is_active"]), text)
     return text
@@ -40,7 +40,7 @@ def offered_devices(request: HttpRequest) -> list[tuple[str, str]]:
     """Return ID and label of the devices seen last, to users who may see devices."""
     if not request.user.has_perm("devices.view_device"):
         return []
-    found = collection("devices").find({"is_active": True}, _SHOWN).sort("last_seen", -1)
+    found = DEVICES().find({"is_active": True}, _SHOWN).sort("last_seen", -1)
     return [(one["_id"], _label(one)) for one in found.limit(OFFERED)]
 
 

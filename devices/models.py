@@ -1,8 +1,6 @@
 """Devices that receive push messages."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField
@@ -10,8 +8,6 @@ from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
-
-Document = Mapping[str, Any]  # A device as it is stored
 
 
 class Platform(StrEnum):

@@ -6,6 +6,8 @@ from typing import Any
 
 from domain.unchanged import UNCHANGED, Unchanged
 
+from .documents import DevicePreferencesDocument
+
 CRITICAL = "critical"  # The priority that a preference for a category doesn't apply to
 
 
@@ -70,7 +72,7 @@ def allows(
     return preference is not False
 
 
-def from_document(stored: Mapping[str, Any] | None) -> Preferences:
+def from_document(stored: DevicePreferencesDocument | None) -> Preferences:
     """Return stored preferences. Missing ones become the defaults."""
     if not stored:
         return NO_PREFERENCES

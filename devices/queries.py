@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 
 from .documents import DEVICES, DeviceDocument
-from .models import Document, Platform
+from .models import Platform
 from .preferences import Preferences, from_document
 
 MAX_TARGETS = 20  # Devices per recipient that a notification goes to, the most recently seen first
@@ -85,7 +84,7 @@ def find_push_targets(
     if not conditions:
         return PushTargets(by_user={}, by_device={})
     match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
-    found = list(collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
+    found = list(DEVICES().find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
     by_user: dict[str, tuple[PushTarget, ...]] = {}
     owned = {
         device["_id"]: device
@@ -117,7 +116,7 @@ def find_owners(user_ids: Iterable[str]) -> frozenset[str]:
 
     Used for a page of a broadcast. Raises PyMongoError.
     """
-    found = collection("devices").find(
+    found = DEVICES().find(
         {"user_id": {"$in": sorted(set(user_ids))}, "is_active": True},
         {"_id": 0, "user_id": 1},
         batch_size=READ_BATCH_SIZE,
@@ -134,17 +133,17 @@ def find_users(device_ids: Iterable[str]) -> dict[str, str]:
     if not ids:
         return {}
     fields = ("user_id", "replaced_by", "is_active")
-    found = collection("devices").find({"_id": {"$in": ids}}, fields, batch_size=len(ids))
+    found = DEVICES().find({"_id": {"$in": ids}}, fields, batch_size=len(ids))
     current = _follow({document["_id"]: document for document in found}, fields)
     return {device_id: document["user_id"] for device_id, document in current.items()}
 
 
-def get(device_id: str) -> Document | None:
+def get(device_id: str) -> DeviceDocument | None:
     """Return a device, active or not. Raises PyMongoError."""
-    return collection("devices").find_one({"_id": device_id})
+    return DEVICES().find_one({"_id": device_id})
 
 
-def current(device_id: str) -> Document | None:
+def current(device_id: str) -> DeviceDocument | None:
     """Return the device that an ID means now: itself, or what replaced it. Raises PyMongoError.
 
     None if the device is unknown, or if its successor is gone or another user's.
@@ -164,7 +163,7 @@ def page(*, user_id: str, limit: int, cursor: Cursor | None = None) -> Page[Devi
     )
 
 
-def _build_target(document: Document) -> PushTarget:
+def _build_target(document: DeviceDocument) -> PushTarget:
     return PushTarget(
         device_id=document["_id"],
         user_id=document["user_id"],
@@ -177,7 +176,9 @@ def _build_target(document: Document) -> PushTarget:
     )
 
 
-def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict[str, Document]:
+def _follow(
+    found: Mapping[str, DeviceDocument], fields: Sequence[str] | None
+) -> dict[str, DeviceDocument]:
     """Replace each device by its successor. A device whose successor is another's is left out.
 
     An active device whose successor isn't stored yet stands for itself.
@@ -193,7 +194,7 @@ def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict
         if not successors:
             break
         wanted = sorted(set(successors.values()))
-        read = collection("devices").find({"_id": {"$in": wanted}}, fields, batch_size=len(wanted))
+        read = DEVICES().find({"_id": {"$in": wanted}}, fields, batch_size=len(wanted))
         by_id = {document["_id"]: document for document in read}
         for name, successor_id in successors.items():
             successor = by_id.get(successor_id)
@@ -210,5 +211,5 @@ def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict
     }
 
 
-def _has_moved(document: Document) -> bool:
+def _has_moved(document: DeviceDocument) -> bool:
     return document.get("replaced_by") is not None

@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
-from notifyproject.db.collections import collection
-
 from . import queries
-from .models import BY_PROVIDER, DeactivationReason, Document, Platform
+from .documents import DEVICES, DeviceDocument
+from .models import BY_PROVIDER, DeactivationReason, Platform
 from .preferences import DevicePreferenceChanges
 from .status import DEACTIVATION_FIELDS, Evidence, deactivation
 from .tokens import device_id as id_of
@@ -47,7 +46,7 @@ class Registration:
 
 def register(
     new: Registration, *, preferences: Mapping[str, Any] | None = None, now: datetime
-) -> Document:
+) -> DeviceDocument:
     """Store a device as active and return it. The same token replaces the stored device.
 
     Fields that aren't given are removed. Without ``preferences``, the stored preferences stay,
@@ -60,7 +59,7 @@ def register(
     pipeline = _registration_pipeline(new, now=now, preferences=preferences)
     for _ in range(_MAX_TRIES):
         try:
-            stored: Any = collection("devices").find_one_and_update(
+            stored: Any = DEVICES().find_one_and_update(
                 {"_id": device_id}, pipeline, upsert=True, return_document=ReturnDocument.AFTER
             )
         except DuplicateKeyError:
@@ -77,7 +76,7 @@ class TokenInUseError(Exception):
     """The token is registered for another user, whom a rotation doesn't replace."""
 
 
-def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
+def replace_token(*, device_id: str, token: str, now: datetime) -> DeviceDocument | None:
     """Make a new device of a new token, with the data and the state of the old one.
 
     The old device leads to the new one. A device that a person deactivated stays inactive, since
@@ -92,7 +91,7 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
         old = _rotated(device_id, new_id=new_id)
         if old is None or old["_id"] == new_id:
             return old
-        known = collection("devices").find_one({"_id": new_id})
+        known = DEVICES().find_one({"_id": new_id})
         if known is not None and known["user_id"] != old["user_id"]:
             raise TokenInUseError
         # First the old one: if its user has changed meanwhile, nobody gets the token of another. It
@@ -102,13 +101,13 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
         if _store_successor(old, known, token=token, now=now):
             _end_replaced(old, new_id=new_id, now=now)
             earlier = {"user_id": old["user_id"], "replaced_by": old["_id"]}
-            collection("devices").update_many(earlier, {"$set": {"replaced_by": new_id}})
+            DEVICES().update_many(earlier, {"$set": {"replaced_by": new_id}})
             _evict_excess(old["user_id"], keep=new_id)
-            return collection("devices").find_one({"_id": new_id, "user_id": old["user_id"]})
+            return DEVICES().find_one({"_id": new_id, "user_id": old["user_id"]})
     raise ConflictError("concurrent changes of the device")
 
 
-def _rotated(device_id: str, *, new_id: str) -> Document | None:
+def _rotated(device_id: str, *, new_id: str) -> DeviceDocument | None:
     """Return the device that a rotation begins from: the given one, or what replaced it."""
     given = queries.get(device_id)
     if (
@@ -121,25 +120,27 @@ def _rotated(device_id: str, *, new_id: str) -> Document | None:
     return queries.current(device_id)
 
 
-def _mark_replaced(old: Document, *, new_id: str, now: datetime) -> bool:
+def _mark_replaced(old: DeviceDocument, *, new_id: str, now: datetime) -> bool:
     """Point a device to its successor. Return False if it has changed meanwhile."""
     state = ("user_id", "is_active", "deactivation_reason", "replaced_by")
     unchanged = {name: old.get(name) for name in state}
     change = {"$set": {"replaced_by": new_id, "updated_at": now}}
     match = {"_id": old["_id"], **unchanged}
-    return collection("devices").update_one(match, change).matched_count > 0
+    return DEVICES().update_one(match, change).matched_count > 0
 
 
-def _end_replaced(old: Document, *, new_id: str, now: datetime) -> None:
+def _end_replaced(old: DeviceDocument, *, new_id: str, now: datetime) -> None:
     """Deactivate a device whose successor is stored, unless a person has deactivated it."""
     if _inherits_activity(old):
         evidence = Evidence(at=now, source="api")
         change = deactivation(DeactivationReason.REPLACED, evidence=evidence, now=now)
         match = {"_id": old["_id"], "user_id": old["user_id"], "replaced_by": new_id}
-        collection("devices").update_one(match, [{"$set": change}])
+        DEVICES().update_one(match, [{"$set": change}])
 
 
-def _store_successor(old: Document, known: Document | None, *, token: str, now: datetime) -> bool:
+def _store_successor(
+    old: DeviceDocument, known: DeviceDocument | None, *, token: str, now: datetime
+) -> bool:
     """Store the device of a new token. Return False if it has changed meanwhile."""
     new_id, earlier = id_of(token), [old["_id"], *(old.get("replaces") or [])]
     if known is not None:
@@ -150,10 +151,10 @@ def _store_successor(old: Document, known: Document | None, *, token: str, now: 
     copied = ["user_id", "platform", *DESCRIPTIVE_FIELDS, "notification_preferences"]
     if not _inherits_activity(old):
         copied += DEACTIVATION_FIELDS
-    document = {
+    kept = {name: value for name, value in old.items() if name in copied and value is not None}
+    document = kept | {
         "_id": new_id,
         "device_token": token,
-        **{name: old[name] for name in copied if old.get(name) is not None},
         "is_active": _inherits_activity(old),
         "replaces": replaces,
         "token_rejections": 0,
@@ -164,7 +165,7 @@ def _store_successor(old: Document, known: Document | None, *, token: str, now: 
     }
     if known is None:
         try:
-            collection("devices").insert_one(document)
+            DEVICES().insert_one(cast("DeviceDocument", document))
         except DuplicateKeyError:
             return False
         return True
@@ -176,17 +177,19 @@ def _store_successor(old: Document, known: Document | None, *, token: str, now: 
         other = "$$REMOVE" if inherited is None else {"$literal": inherited}
         wishes = {"$ifNull": ["$notification_preferences", other]}
         change = {"replaces": replaces, "notification_preferences": wishes, "updated_at": now}
-        return collection("devices").update_one(match, [{"$set": change}]).matched_count > 0
-    return collection("devices").replace_one(match, document).matched_count > 0
+        return DEVICES().update_one(match, [{"$set": change}]).matched_count > 0
+    return DEVICES().replace_one(match, document).matched_count > 0
 
 
-def _inherits_activity(device: Document) -> bool:
+def _inherits_activity(device: DeviceDocument) -> bool:
     """Return whether no person has deactivated a device: its new token is used."""
     reason = device.get("deactivation_reason")
     return bool(device["is_active"]) or reason in (*BY_PROVIDER, DeactivationReason.REPLACED)
 
 
-def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) -> Document | None:
+def update(
+    *, device_id: str, changes: Mapping[str, str | None], now: datetime
+) -> DeviceDocument | None:
     """Change DESCRIPTIVE_FIELDS of a device and return it. None for an unknown device."""
     if not changes.keys() <= set(DESCRIPTIVE_FIELDS):
         raise ValueError(f"read-only: {sorted(changes.keys() - set(DESCRIPTIVE_FIELDS))}")
@@ -199,7 +202,7 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 
 def set_preferences(
     *, device_id: str, changes: DevicePreferenceChanges, now: datetime
-) -> Document | None:
+) -> DeviceDocument | None:
     """Change the preferences of a device, or of what replaced it, and return that device.
 
     None for an unknown device.
@@ -213,7 +216,7 @@ def set_preferences(
     return changed
 
 
-def heartbeat(*, device_id: str, now: datetime) -> Document | None:
+def heartbeat(*, device_id: str, now: datetime) -> DeviceDocument | None:
     """Record a heartbeat of a device, or of what replaced it, and return that device.
 
     None for an unknown device.
@@ -228,14 +231,14 @@ def heartbeat(*, device_id: str, now: datetime) -> Document | None:
 
 def remove(*, device_id: str) -> bool:
     """Delete a device with its token. Return False for an unknown device."""
-    return collection("devices").delete_one({"_id": device_id}).deleted_count > 0
+    return DEVICES().delete_one({"_id": device_id}).deleted_count > 0
 
 
 def _update(
     device_id: str, change: Mapping[str, Any] | Sequence[Mapping[str, Any]], **state: Any
-) -> Document | None:
+) -> DeviceDocument | None:
     """Change a device in this state, and return it. None if there is none."""
-    return collection("devices").find_one_and_update(
+    return DEVICES().find_one_and_update(
         {"_id": device_id, **state}, change, return_document=ReturnDocument.AFTER
     )
 
@@ -274,18 +277,18 @@ def _registration_pipeline(
 def _evict_excess(user_id: str, *, keep: str) -> None:
     """Remove a recipient's devices beyond MAX_DEVICES, unless they change meanwhile."""
     by_user = {"user_id": user_id}
-    if collection("devices").count_documents(by_user, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
+    if DEVICES().count_documents(by_user, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
         return
     projection = {"is_active": 1, "deactivated_at": 1, "last_seen": 1, "proven_at": 1}
-    found = list(collection("devices").find(by_user, projection))
+    found = list(DEVICES().find(by_user, projection))
     others = sorted((device for device in found if device["_id"] != keep), key=_eviction_order)
     for device in others[: len(found) - MAX_DEVICES]:
         unchanged = {name: device.get(name) for name in ("is_active", "last_seen", "proven_at")}
         match = {"_id": device["_id"], **by_user, **unchanged}
-        if collection("devices").delete_one(match).deleted_count:
+        if DEVICES().delete_one(match).deleted_count:
             log.info("device_evicted", device_id=device["_id"], user_id=user_id)
 
 
-def _eviction_order(device: Document) -> tuple[bool, datetime, str]:
-    since = device.get("last_seen" if device["is_active"] else "deactivated_at")
+def _eviction_order(device: DeviceDocument) -> tuple[bool, datetime, str]:
+    since = device.get("last_seen") if device["is_active"] else device.get("deactivated_at")
     return device["is_active"], since or _LONG_AGO, device["_id"]

@@ -12,8 +12,7 @@ from typing import Any
 
 import structlog
 
-from notifyproject.db.collections import collection
-
+from .documents import DEVICES
 from .models import BY_PROVIDER, DeactivationReason
 
 log = structlog.get_logger(__name__)
@@ -53,7 +52,7 @@ def deactivate(
         disabled_by_provider["deactivation_evidence.at"] = {"$lt": evidence.at}
     match["$or"] = [{"is_active": True}, disabled_by_provider]
     change = {**deactivation(reason, evidence=evidence, now=now), "updated_at": now}
-    count = collection("devices").update_many(match, [{"$set": change}]).modified_count
+    count = DEVICES().update_many(match, [{"$set": change}]).modified_count
     log.info("devices_deactivated", device_ids=ids, count=count, reason=reason.value)
     return count
 
@@ -107,7 +106,7 @@ def record_suspect_result(
     for name, value in deactivation.items():
         consequence[name] = {"$cond": [is_over_limit, value, "$$REMOVE"]}
     pipeline = [{"$set": counted}, {"$set": consequence}]
-    count = collection("devices").update_many(match, pipeline).modified_count
+    count = DEVICES().update_many(match, pipeline).modified_count
     log.info("devices_suspected", device_ids=ids, count=count, reason=reason.value)
     return count
 
@@ -131,7 +130,7 @@ def record_success(
         for device_id in ids
     ]
     pipeline = _success_pipeline(ids, rows)
-    return collection("devices").update_many({"_id": {"$in": ids}}, pipeline).modified_count
+    return DEVICES().update_many({"_id": {"$in": ids}}, pipeline).modified_count
 
 
 def reactivate(*, device_id: str, now: datetime) -> bool:
@@ -143,7 +142,7 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
         "$unset": dict.fromkeys((*DEACTIVATION_FIELDS, "suspected_at", "replaced_by"), ""),
     }
     inactive = {"_id": device_id, "is_active": False}
-    if not collection("devices").update_one(inactive, change).modified_count:
+    if not DEVICES().update_one(inactive, change).modified_count:
         return False
     log.info("device_reactivated", device_id=device_id)
     return True

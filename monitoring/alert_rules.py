@@ -8,6 +8,8 @@ from typing import Any
 from bson import ObjectId
 
 from access.clients import registry
+from access.documents import API_CLIENTS
+from callbacks.documents import CALLBACKS
 from delivery import circuit_breaker, provider_pauses
 from delivery.heartbeats import last_sweep
 from domain.states import Channel
@@ -17,6 +19,7 @@ from notifyproject.db.collections import collection
 from providers.labels import provider_name
 from providers.registry import providers_for
 
+from .documents import ALERT_RULES
 from .incidents import Finding
 from .models import AlertKind
 
@@ -58,7 +61,7 @@ def add_missing_rules() -> None:
     for slug, name, kind, threshold in SHIPPED_RULES:
         new = {"name": name, "kind": kind.value, "threshold": threshold, "is_enabled": True}
         new["window_minutes"] = DEFAULT_WINDOW_MINUTES
-        collection("alert_rules").update_one({"slug": slug}, {"$setOnInsert": new}, upsert=True)
+        ALERT_RULES().update_one({"slug": slug}, {"$setOnInsert": new}, upsert=True)
 
 
 def enabled_rules() -> list[Rule]:
@@ -73,7 +76,7 @@ def enabled_rules() -> list[Rule]:
             channel=document.get("channel"),
             type=document.get("type"),
         )
-        for document in collection("alert_rules").find({"is_enabled": True})
+        for document in ALERT_RULES().find({"is_enabled": True})
     ]
 
 
@@ -184,7 +187,7 @@ def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
 def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
     limit = now - timedelta(minutes=rule.threshold)
     wanted = {"disabled_at": {"$lte": limit}, "disabled_reason": {"$in": ["failing", "gone"]}}
-    for one in collection("callbacks").find(wanted).limit(MAX_CALLBACKS):
+    for one in CALLBACKS().find(wanted).limit(MAX_CALLBACKS):
         yield _finding(
             rule,
             str(one["_id"]),
@@ -197,7 +200,7 @@ def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
 def _detect_expiring_keys(rule: Rule, now: datetime) -> Iterator[Finding]:
     notice = now + timedelta(days=rule.threshold)
     soon = {"$elemMatch": {"expires_at": {"$gt": now, "$lte": notice}, "revoked_at": None}}
-    for client in collection("api_clients").find({"is_active": True, "keys": soon}):
+    for client in API_CLIENTS().find({"is_active": True, "keys": soon}):
         ends_at = registry.access_ends_at(client["keys"], now=now)
         if ends_at is not None and ends_at <= notice:
             yield _finding(

@@ -12,11 +12,11 @@ from devices import queries as devices
 from domain.states import Channel
 from notifications import validation
 from notifications.intake import acceptance, requests
-from notifications.store.documents import Document
 from recipients import queries as recipients
 
 from . import alert_rules, incidents
 from .alert_rules import ALERT_TYPE
+from .documents import IncidentDocument
 from .models import AlertKind
 
 log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ class Operator:
         return self.user_id or self.email or ""
 
 
-def notify_operators(incident: Document, *, now: datetime) -> None:
+def notify_operators(incident: IncidentDocument, *, now: datetime) -> None:
     """Notify operators that an incident opened or, once it is over, was resolved."""
     is_resolved = not incident["is_open"]
     all_operators = operators()
@@ -109,7 +109,7 @@ def operators() -> list[Operator]:
 
 
 def _notify_operator(
-    operator: Operator, incident: Document, is_resolved: bool, now: datetime
+    operator: Operator, incident: IncidentDocument, is_resolved: bool, now: datetime
 ) -> bool:
     channels = _channels(operator, incident)
     if not channels:
@@ -142,7 +142,7 @@ def _notify_operator(
     return True
 
 
-def _channels(operator: Operator, incident: Document) -> list[Channel]:
+def _channels(operator: Operator, incident: IncidentDocument) -> list[Channel]:
     """Return an operator's channels, without the broken one unless there is no other."""
     possible: list[Channel] = []
     if operator.email:
@@ -156,7 +156,7 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
     ] or possible
 
 
-def _body(incident: Document, is_resolved: bool) -> str:
+def _body(incident: IncidentDocument, is_resolved: bool) -> str:
     lines = [incident["detail"], f"Opened: {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
     if is_resolved:
         lines.append(f"Resolved: {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")

@@ -1,16 +1,19 @@
 """Stores incidents of alert rules. Concurrent checks open one only once."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from notifyproject.db.collections import Document, collection
-
+from .documents import (
+    INCIDENTS,
+    MUTED_PROBLEMS,
+    IncidentDocument,
+    MutedProblemDocument,
+)
 from .models import AlertKind
 
 RESOLVE_AFTER = timedelta(minutes=2)
@@ -39,53 +42,62 @@ class Finding:
         return f"{self.rule_id}:{self.subject}"
 
 
-def subject_of(incident: Mapping[str, Any]) -> str:
+def subject_of(incident: IncidentDocument) -> str:
     """Return the subject of an incident: the part of its key after the rule's ID."""
     key: str = incident["key"]
     return key.partition(":")[2]
 
 
-def record(finding: Finding, *, now: datetime) -> Document | None:
+def record(finding: Finding, *, now: datetime) -> IncidentDocument | None:
     """Open an incident and return it, or refresh the open one and return None."""
     latest = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
     open_match = {"key": finding.key, "is_open": True}
-    if collection("incidents").update_one(open_match, {"$set": latest}).matched_count:
+    if INCIDENTS().update_one(open_match, {"$set": latest}).matched_count:
         return None
-    new: Document = {"key": finding.key, "rule_id": finding.rule_id, "kind": finding.kind.value}
-    new |= {"is_open": True, "opened_at": now, **latest}
+    new: IncidentDocument = {
+        "_id": ObjectId(),
+        "key": finding.key,
+        "rule_id": finding.rule_id,
+        "kind": finding.kind.value,
+        "title": finding.title,
+        "detail": finding.detail,
+        "is_open": True,
+        "opened_at": now,
+        "last_seen_at": now,
+    }
     if finding.broken_channel is not None:
         new["broken_channel"] = finding.broken_channel
     try:
-        new["_id"] = collection("incidents").insert_one(new).inserted_id
+        INCIDENTS().insert_one(new)
     except DuplicateKeyError:
         # A concurrent check opened it.
         return None
     return new
 
 
-def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Document]:
+def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[IncidentDocument]:
     """Resolve and return the open incidents that no check has found for RESOLVE_AFTER."""
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
     resolved = [
-        collection("incidents").find_one_and_update(
+        INCIDENTS().find_one_and_update(
             {"_id": incident["_id"], **wanted},
             {"$set": {"is_open": False, "resolved_at": now}},
             return_document=ReturnDocument.AFTER,
         )
-        for incident in collection("incidents").find(wanted).hint("inc_state")
+        for incident in INCIDENTS().find(wanted).hint("inc_state")
         if incident["key"] not in active_keys
     ]
     return [incident for incident in resolved if incident is not None]
 
 
-def unnotified(*, since: datetime) -> list[Document]:
+def unnotified(*, since: datetime) -> list[IncidentDocument]:
     """Return incidents since ``since`` of which operators were not yet notified."""
     unnotified_phase = [
         {"notified_open_at": None},
         {"is_open": False, "notified_resolved_at": None},
     ]
     wanted = {"opened_at": {"$gte": since}, "$or": unnotified_phase}
-    return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
+    return list(INCIDENTS().find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
 
 
 def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
@@ -93,28 +105,28 @@ def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
 
     ``field`` is ``notified_open_at`` or ``notified_resolved_at``.
     """
-    collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
+    INCIDENTS().update_one({"_id": incident_id}, {"$set": {field: now}})
 
 
 def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
     """Acknowledge an incident. Return False if it is already acknowledged or resolved."""
-    changed = collection("incidents").update_one(
+    changed = INCIDENTS().update_one(
         {"_id": incident_id, "is_open": True, "acknowledged_at": None},
         {"$set": {"acknowledged_at": now, "acknowledged_by": by}},
     )
     return changed.modified_count == 1
 
 
-def get(incident_id: ObjectId) -> Document | None:
+def get(incident_id: ObjectId) -> IncidentDocument | None:
     """Return an incident, or None if it doesn't exist."""
-    return collection("incidents").find_one({"_id": incident_id})
+    return INCIDENTS().find_one({"_id": incident_id})
 
 
 def add_note(incident_id: ObjectId, *, text: str, by: str, now: datetime) -> bool:
     """Add a note, the newest last. Return False if the incident doesn't exist."""
     # As text, since the model reads the notes as JSON.
     note = {"text": text, "by": by, "at": now.isoformat()}
-    changed = collection("incidents").update_one(
+    changed = INCIDENTS().update_one(
         {"_id": incident_id}, {"$push": {"notes": {"$each": [note], "$slice": -MAX_NOTES}}}
     )
     return changed.matched_count == 1
@@ -123,20 +135,20 @@ def add_note(incident_id: ObjectId, *, text: str, by: str, now: datetime) -> boo
 def mute(key: str, *, by: str, now: datetime) -> None:
     """Hide a problem from Home for MUTED_FOR."""
     fields = {"by": by, "at": now, "until": now + MUTED_FOR}
-    collection("muted_problems").update_one({"_id": key}, {"$set": fields}, upsert=True)
+    MUTED_PROBLEMS().update_one({"_id": key}, {"$set": fields}, upsert=True)
 
 
 def unmute(key: str) -> bool:
     """Show a problem on Home again. Return False if it isn't muted."""
-    return collection("muted_problems").delete_one({"_id": key}).deleted_count == 1
+    return MUTED_PROBLEMS().delete_one({"_id": key}).deleted_count == 1
 
 
-def mutes(*, now: datetime) -> list[Document]:
+def mutes(*, now: datetime) -> list[MutedProblemDocument]:
     """Return the muted problems."""
-    return list(collection("muted_problems").find({"until": {"$gt": now}}).limit(MAX_MUTES))
+    return list(MUTED_PROBLEMS().find({"until": {"$gt": now}}).limit(MAX_MUTES))
 
 
-def open_incidents(*, limit: int = 50) -> Sequence[Document]:
+def open_incidents(*, limit: int = 50) -> Sequence[IncidentDocument]:
     """Return the open incidents, newest first."""
-    found = collection("incidents").find({"is_open": True}).sort(NEWEST_FIRST)
+    found = INCIDENTS().find({"is_open": True}).sort(NEWEST_FIRST)
     return list(found.hint("inc_state").limit(limit))

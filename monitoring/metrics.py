@@ -11,6 +11,7 @@ from pymongo import ReplaceOne
 
 from notifyproject.db.collections import collection
 
+from .documents import METRICS_AGGREGATES
 from .models import Interval
 
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
@@ -95,12 +96,12 @@ def replace(
     documents = [_document(interval, metric_value, now) for metric_value in values]
     writes = [ReplaceOne({"_id": document["_id"]}, document, upsert=True) for document in documents]
     for start in range(0, len(writes), BATCH):
-        collection("metrics_aggregates").bulk_write(writes[start : start + BATCH], ordered=False)
+        METRICS_AGGREGATES().bulk_write(writes[start : start + BATCH], ordered=False)
     kept_ids: dict[datetime, list[str]] = {span: [] for span in spans}
     for document in documents:
         kept_ids.setdefault(document["timestamp"], []).append(document["_id"])
     for span, ids in kept_ids.items():
-        collection("metrics_aggregates").delete_many(
+        METRICS_AGGREGATES().delete_many(
             {"interval": interval.value, "timestamp": span, "_id": {"$nin": ids}}, hint=INDEX
         )
 
@@ -121,7 +122,7 @@ def read(
     wanted = _match(interval, since, until)
     if metrics is not None:
         wanted["metric_name"] = {"$in": list(metrics)}
-    found = collection("metrics_aggregates").find(wanted).sort("timestamp", 1).hint(INDEX)
+    found = METRICS_AGGREGATES().find(wanted).sort("timestamp", 1).hint(INDEX)
     return [
         MetricValue(
             metric=document["metric_name"],
@@ -164,7 +165,7 @@ def last_timestamp(
     """Return the start of the last interval with a value for these dimensions, or None."""
     wanted = _match(interval, since, until) | {"metric_name": metric}
     wanted |= {f"dimensions.{name}": {"$in": list(values)} for name, values in dimensions.items()}
-    found = collection("metrics_aggregates").find_one(
+    found = METRICS_AGGREGATES().find_one(
         wanted, {"timestamp": 1}, sort=[("timestamp", -1)], hint=INDEX
     )
     return found["timestamp"] if found else None
@@ -186,7 +187,7 @@ def _sums(match: dict[str, Any], key: dict[str, str], **extra: Any) -> Iterable[
     sums = {"value": {"$sum": "$value"}, "seconds": {"$sum": "$seconds"}}
     group = {"_id": key, **sums, "histograms": {"$push": "$histogram"}, **extra}
     stages = [{"$match": match}, {"$group": group}]
-    return collection("metrics_aggregates").aggregate(stages, hint=INDEX)
+    return collection(METRICS_AGGREGATES.name).aggregate(stages, hint=INDEX)
 
 
 def _summed(

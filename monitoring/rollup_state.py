@@ -6,12 +6,11 @@ from datetime import datetime, timedelta
 
 from pymongo import DeleteOne, UpdateOne
 
-from notifyproject.db.collections import collection
 from notifyproject.db.leases import Claim, Leases
 from notifyproject.platform import process
 
 from . import metrics
-from .documents import ROLLUP_STATE, RollupStateDocument
+from .documents import METRICS_DUE, ROLLUP_STATE, RollupStateDocument
 from .models import Interval
 
 RECENT = timedelta(minutes=10)
@@ -46,7 +45,7 @@ def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
             change = {"$set": {"touched_at": now}, "$setOnInsert": new}
             writes.append(UpdateOne({"_id": _id(minute)}, change, upsert=True))
     if writes:
-        collection("metrics_due").bulk_write(writes, ordered=False)
+        METRICS_DUE().bulk_write(writes, ordered=False)
 
 
 def mark_attempt_changed(attempted_at: datetime, *, now: datetime) -> None:
@@ -56,7 +55,7 @@ def mark_attempt_changed(attempted_at: datetime, *, now: datetime) -> None:
 
 def due_minutes(*, now: datetime) -> list[ChangedMinute]:
     """Return the minutes due for a recount, newest first."""
-    found = collection("metrics_due").find({"due_at": {"$lte": now}}).hint("mdu_due")
+    found = METRICS_DUE().find({"due_at": {"$lte": now}}).hint("mdu_due")
     found = found.sort("due_at", -1).limit(MAX_MINUTES)
     changed = [ChangedMinute(minute["minute"], minute["touched_at"]) for minute in found]
     return sorted(changed, key=lambda mark: mark.minute, reverse=True)
@@ -68,13 +67,13 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
         DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in counted
     ]
     if writes:
-        collection("metrics_due").bulk_write(writes, ordered=False)
+        METRICS_DUE().bulk_write(writes, ordered=False)
 
 
 def acquire_lease(*, now: datetime) -> Claim[RollupStateDocument] | None:
     """Acquire the roll-up's lease. Return None if another worker has it."""
     first = {"$setOnInsert": {"changes_until": None}}
-    collection("rollup_state").update_one({"_id": STATE}, first, upsert=True)
+    ROLLUP_STATE().update_one({"_id": STATE}, first, upsert=True)
     return LEASES.claim_one({"_id": STATE}, worker=process.worker_name(), now=now)
 
 
@@ -92,17 +91,16 @@ def record(claim: Claim[RollupStateDocument], **times: datetime) -> None:
 
 def changes_until() -> datetime | None:
     """Return up to when changes have been marked, or None before the first roll-up."""
-    return _recorded("changes_until")
+    return _state().get("changes_until")
 
 
 def counted_at() -> datetime | None:
     """Return when the last roll-up ended, or None before the first."""
-    return _recorded("counted_at")
+    return _state().get("counted_at")
 
 
-def _recorded(name: str) -> datetime | None:
-    state = collection("rollup_state").find_one({"_id": STATE})
-    return state.get(name) if state else None
+def _state() -> RollupStateDocument:
+    return ROLLUP_STATE().find_one({"_id": STATE}) or {"_id": STATE}
 
 
 def _id(minute: datetime) -> str:

@@ -61,7 +61,7 @@ def erase(
     if registered is not None or removal.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
     addresses = _all_forms(
-        _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
+        _addresses(registered.get("email"), registered.get("phone")) if registered else []
     )
     device_count, count, is_complete = 0, 0, False
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:

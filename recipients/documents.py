@@ -26,7 +26,7 @@ class RecipientDocument(TypedDict):
     locale: NotRequired[str]
     timezone: NotRequired[str]
     attributes: dict[str, Any]
-    preferences: dict[str, Any]
+    preferences: NotRequired[dict[str, Any]]
     quiet_hours: NotRequired[PersonalQuietHoursDocument]
     is_active: bool
     created_at: datetime

@@ -9,11 +9,17 @@ from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel
 from notifyproject.db import paging
-from notifyproject.db.collections import Document, collection, find_few, find_in_several
+from notifyproject.db.collections import collection, find_few, find_in_several
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import cache
 
-from .documents import RECIPIENTS, SUPPRESSIONS, RecipientDocument, SuppressionDocument
+from .documents import (
+    RECIPIENTS,
+    SUPPRESSIONS,
+    PersonalQuietHoursDocument,
+    RecipientDocument,
+    SuppressionDocument,
+)
 from .models import SuppressionReason
 from .preferences import NO_PREFERENCE, Preference, preference_for
 from .suppressions import is_active, is_category_blocked, suppression_keys
@@ -45,7 +51,7 @@ class RegisteredRecipient:
     locale: str | None = None
     timezone: str | None = None
     preferences: Mapping[str, Any]
-    quiet_hours: Mapping[str, Any] | None = None
+    quiet_hours: PersonalQuietHoursDocument | None = None
 
     def address(self, channel: Channel) -> str | None:
         """Return the email address or phone number for a channel, None for push and in-app."""
@@ -62,7 +68,7 @@ class RegisteredRecipient:
             return NO_PREFERENCE
         return preference_for(self.preferences, type_slug=type_slug, category=category)
 
-    def own_quiet_hours(self, *, is_locked: bool) -> Mapping[str, Any] | None:
+    def own_quiet_hours(self, *, is_locked: bool) -> PersonalQuietHoursDocument | None:
         """Return the stored quiet hours for a type. None apply to a locked type."""
         return None if is_locked else self.quiet_hours
 
@@ -134,13 +140,13 @@ def load_snapshot(
 ) -> RecipientSnapshot:
     """Read the recipients and suppressions of a batch, and soft bounces. Raises PyMongoError."""
     ids, keys = sorted(set(user_ids)), _keys_of(addresses)
-    of_addresses: dict[str, Document] = {}
+    of_addresses: dict[str, dict[str, Any]] = {}
     if keys:
         of_addresses["suppressions"] = _suppressions_filter(keys)
         if with_soft_bounces:
             suspects = sorted(address_key(*pair) for pair in keys)
             of_addresses["soft_bounces"] = {"_id": {"$in": suspects}}
-    found: Mapping[str, Iterable[Mapping[str, Any]]]
+    found: Mapping[str, Iterable[Any]]
     if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
         registered = _registered(_read_recipients(ids))
         if with_soft_bounces and keys:
@@ -166,11 +172,11 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
     return _registered(_read_recipients(sorted(set(user_ids))))
 
 
-def _registered(documents: Iterable[Mapping[str, Any]]) -> dict[str, RegisteredRecipient]:
+def _registered(documents: Iterable[RecipientDocument]) -> dict[str, RegisteredRecipient]:
     return {document["_id"]: _recipient(document) for document in documents}
 
 
-def _recipients_filter(ids: Sequence[str]) -> Document:
+def _recipients_filter(ids: Sequence[str]) -> dict[str, Any]:
     return {"_id": {"$in": ids}, "is_active": True}
 
 
@@ -217,7 +223,7 @@ def sample_user_ids(*, limit: int) -> list[str]:
         {"$project": {"_id": 1}},
     ]
     return list(
-        {recipient["_id"]: None for recipient in collection("recipients").aggregate(pipeline)}
+        {recipient["_id"]: None for recipient in collection(RECIPIENTS.name).aggregate(pipeline)}
     )
 
 
@@ -233,7 +239,7 @@ def _keys_of(addresses: Iterable[Address]) -> dict[Address, list[str]]:
     return {pair: suppression_keys(*pair) for pair in addresses}
 
 
-def _suppressions_filter(keys: Mapping[Address, Sequence[str]]) -> Document:
+def _suppressions_filter(keys: Mapping[Address, Sequence[str]]) -> dict[str, Any]:
     return {"key": {"$in": sorted({key for some in keys.values() for key in some})}}
 
 
@@ -251,10 +257,13 @@ def _max_suppressions(keys: Mapping[Address, Sequence[str]]) -> int:
 
 
 def _suppressed(
-    keys: Mapping[Address, Sequence[str]], documents: Iterable[Mapping[str, Any]], *, now: datetime
+    keys: Mapping[Address, Sequence[str]],
+    documents: Iterable[SuppressionDocument],
+    *,
+    now: datetime,
 ) -> dict[Address, ActiveSuppression]:
     # Of several suppressions the strictest applies: one that isn't for marketing only.
-    by_key: dict[str, list[Mapping[str, Any]]] = {}
+    by_key: dict[str, list[SuppressionDocument]] = {}
     for document in documents:
         if is_active(document, now=now):
             by_key.setdefault(document["key"], []).append(document)
@@ -267,7 +276,7 @@ def _suppressed(
     return {pair: _strictest(found) for pair, found in reasons.items() if found}
 
 
-def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:
+def _strictest(reasons: Iterable[SuppressionDocument]) -> ActiveSuppression:
     first = min(
         reasons,
         key=lambda suppression: (
@@ -278,10 +287,14 @@ def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:
     return ActiveSuppression(reason=first["reason"], marketing_only=first["marketing_only"])
 
 
-def _recipient(document: Mapping[str, Any]) -> RegisteredRecipient:
-    optional = ("email", "phone", "name", "locale", "timezone", "quiet_hours")
+def _recipient(document: RecipientDocument) -> RegisteredRecipient:
     return RegisteredRecipient(
         user_id=document["_id"],
+        email=document.get("email"),
+        phone=document.get("phone"),
+        name=document.get("name"),
+        locale=document.get("locale"),
+        timezone=document.get("timezone"),
         preferences=document.get("preferences") or {},
-        **{name: document.get(name) for name in optional},
+        quiet_hours=document.get("quiet_hours"),
     )

@@ -11,11 +11,9 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from domain.unchanged import UNCHANGED, Unchanged
-from notifyproject.db.collections import collection
 
 from .documents import RECIPIENTS, RecipientDocument
 
-Document = Mapping[str, Any]
 NAME_WORDS = "name_words"
 """Stored with the name: its words as :func:`name_words` returns them, for a search while typing."""
 MAX_NAME_WORDS = 8
@@ -24,7 +22,7 @@ PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
 
 
 _WORD = re.compile(r"\w+")
-_NOTHING: Document = {"$literal": {}}
+_NOTHING: dict[str, Any] = {"$literal": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,7 @@ class RecipientProfile:
 class Registration:
     """A stored recipient. ``is_new`` if it was not registered before."""
 
-    document: Document
+    document: RecipientDocument
     is_new: bool
 
 
@@ -99,7 +97,7 @@ class PreferenceChanges:
 
 def set_preferences(
     *, user_id: str, changes: PreferenceChanges, is_new_allowed: bool = False, now: datetime
-) -> Document | None:
+) -> RecipientDocument | None:
     """Change preferences and quiet hours. Return the recipient, or None if unknown.
 
     With ``is_new_allowed``, an unknown recipient is registered, unless they are being erased.
@@ -109,7 +107,7 @@ def set_preferences(
         known = {"attributes": {"$ifNull": ["$attributes", _NOTHING]}}
         pipeline.append({"$set": {**known, "created_at": {"$ifNull": ["$created_at", now]}}})
     try:
-        return collection("recipients").find_one_and_update(
+        return RECIPIENTS().find_one_and_update(
             {"_id": user_id, "is_active": True},
             pipeline,
             upsert=is_new_allowed,
@@ -124,17 +122,17 @@ def replace_address(
     *, user_id: str, field_name: str, old: str | None, new: str, now: datetime
 ) -> bool:
     """Replace a recipient's email or phone, if it is still ``old``. Return whether it was."""
-    changed = collection("recipients").update_one(
+    changed = RECIPIENTS().update_one(
         {"_id": user_id, "is_active": True, field_name: old},
         {"$set": {field_name: new, "updated_at": now}},
     )
     return changed.modified_count > 0
 
 
-def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
+def begin_erasure(user_id: str, *, now: datetime) -> RecipientDocument | None:
     """Deactivate a recipient and return the stored document, or None if unknown."""
     # The addresses stay until :func:`finish_erasure`, so that an interrupted erasure can continue.
-    return collection("recipients").find_one_and_update(
+    return RECIPIENTS().find_one_and_update(
         {"_id": user_id}, {"$set": {"is_active": False, "updated_at": now}}
     )
 
@@ -142,7 +140,7 @@ def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
 def finish_erasure(user_id: str) -> bool:
     """Delete a recipient that is being erased, unless it has been registered again."""
     erased = {"_id": user_id, "is_active": False}
-    return collection("recipients").delete_one(erased).deleted_count > 0
+    return RECIPIENTS().delete_one(erased).deleted_count > 0
 
 
 def _preferences_pipeline(changes: PreferenceChanges, *, now: datetime) -> list[dict[str, Any]]:
@@ -190,8 +188,8 @@ def _preferred(path: str) -> dict[str, Any]:
     return {"$let": {"vars": {"left": left}, "in": chosen}}
 
 
-def _upsert(user_id: str, change: Mapping[str, Any]) -> Document:
-    stored: Any = collection("recipients").find_one_and_update(
+def _upsert(user_id: str, change: Mapping[str, Any]) -> RecipientDocument:
+    stored: Any = RECIPIENTS().find_one_and_update(
         {"_id": user_id}, change, upsert=True, return_document=ReturnDocument.AFTER
     )
     return stored

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from pymongo.errors import BulkWriteError
 
 from domain.addresses import fold_phone
-from notifyproject.db.collections import Document, collection, is_duplicate
+from notifyproject.db.collections import is_duplicate
+
+from .documents import SERVICE_WINDOWS, ServiceWindowDocument
 
 WINDOW = timedelta(hours=24)
 """Length of a window from the recipient's last message, as set by Meta."""
@@ -36,7 +39,7 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
     if not keys:
         return frozenset()
     recent = {"$gt": now - WINDOW + MARGIN}
-    found = collection("service_windows").find(
+    found = SERVICE_WINDOWS().find(
         {"_id": {"$in": sorted({*keys.values()})}, "last_inbound_at": recent}, {"_id": 1}
     )
     is_open = {document["_id"] for document in found}
@@ -47,7 +50,7 @@ def delete(phones: Iterable[str]) -> None:
     """Delete the windows of these numbers. Idempotent. Raises PyMongoError."""
     keys = sorted({fold_phone(phone) for phone in phones})
     if keys:
-        collection("service_windows").delete_many({"_id": {"$in": keys}})
+        SERVICE_WINDOWS().delete_many({"_id": {"$in": keys}})
 
 
 def close(refused: Iterable[tuple[str, datetime]]) -> None:
@@ -56,14 +59,12 @@ def close(refused: Iterable[tuple[str, datetime]]) -> None:
     Idempotent. Raises PyMongoError.
     """
     for phone, at in refused:
-        collection("service_windows").delete_one(
-            {"_id": fold_phone(phone), "last_inbound_at": {"$lte": at}}
-        )
+        SERVICE_WINDOWS().delete_one({"_id": fold_phone(phone), "last_inbound_at": {"$lte": at}})
 
 
 def last_inbound(phone: str) -> datetime | None:
     """Return when a number last wrote on WhatsApp, or None if unknown or no longer stored."""
-    found = collection("service_windows").find_one({"_id": fold_phone(phone)})
+    found = SERVICE_WINDOWS().find_one({"_id": fold_phone(phone)})
     return found["last_inbound_at"] if found else None
 
 
@@ -74,21 +75,21 @@ def _advance(latest: Mapping[str, datetime]) -> int:
     own_time = {"$arrayElemAt": [{"$literal": times}, index]}
     later = {"$max": ["$last_inbound_at", own_time]}
     retention = RETENTION // timedelta(milliseconds=1)
-    pipeline: list[Document] = [
+    pipeline: list[dict[str, Any]] = [
         {"$set": {"last_inbound_at": later}},
         {"$set": {"expires_at": {"$add": ["$last_inbound_at", retention]}}},
     ]
-    result = collection("service_windows").update_many({"_id": {"$in": phones}}, pipeline)
+    result = SERVICE_WINDOWS().update_many({"_id": {"$in": phones}}, pipeline)
     return result.matched_count
 
 
 def _add_missing(latest: Mapping[str, datetime]) -> None:
-    documents = [
+    documents: list[ServiceWindowDocument] = [
         {"_id": phone, "last_inbound_at": at, "expires_at": at + RETENTION}
         for phone, at in latest.items()
     ]
     try:
-        collection("service_windows").insert_many(documents, ordered=False)
+        SERVICE_WINDOWS().insert_many(documents, ordered=False)
     except BulkWriteError as error:
         if not is_duplicate(error):
             raise

@@ -15,17 +15,15 @@ from domain.addresses import (
 )
 from domain.states import Category
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import encryption
 
 from . import whatsapp_identities
-from .documents import SUPPRESSIONS, SuppressionDocument
+from .documents import SOFT_BOUNCES, SUPPRESSIONS, SuppressionDocument
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
 SOFT_BOUNCE_TTL = timedelta(days=30)  # How long a soft bounce counts if no other follows
-Document = Mapping[str, Any]
 Expression = Any
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
@@ -37,7 +35,7 @@ PERSONAL_REASONS = frozenset(SuppressionReason) - {SuppressionReason.HARD_BOUNCE
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
     """Count a soft bounce, once per ``event``. Return how many in a row. Raises PyMongoError."""
-    stored = collection("soft_bounces").find_one_and_update(
+    stored = SOFT_BOUNCES().find_one_and_update(
         {"_id": address_key(channel, address)},
         {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
         upsert=True,
@@ -48,14 +46,14 @@ def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime)
 
 def clear_soft_bounces(*, channel: str, address: str) -> None:
     """Reset the soft bounces of an address after a delivery. Raises PyMongoError."""
-    collection("soft_bounces").delete_one({"_id": address_key(channel, address)})
+    SOFT_BOUNCES().delete_one({"_id": address_key(channel, address)})
 
 
 def with_soft_bounces(keys: Collection[str]) -> set[str]:
     """Return which of these addresses have soft bounces, by address key. Raises PyMongoError."""
     if not keys:
         return set()
-    found = collection("soft_bounces").find({"_id": {"$in": sorted(set(keys))}}, {"_id": 1})
+    found = SOFT_BOUNCES().find({"_id": {"$in": sorted(set(keys))}}, {"_id": 1})
     return {document["_id"] for document in found}
 
 
@@ -115,7 +113,7 @@ def suppress(
     marketing_only: bool,
     now: datetime,
     expires_at: datetime | None = None,
-) -> Document:
+) -> SuppressionDocument:
     """Suppress an address, for marketing only or for everything, and return the suppression.
 
     For PERSONAL_REASONS, the other known forms of a WhatsApp number are suppressed, too.
@@ -136,9 +134,9 @@ def suppress(
 
 def _suppress(
     channel: str, address: str, reason: SuppressionReason, values: Mapping[str, Any]
-) -> Document:
+) -> SuppressionDocument:
     ids = _possible_ids(channel, address, reason)
-    stored = collection("suppressions").find_one({"_id": {"$in": ids}}, {"_id": 1})
+    stored = SUPPRESSIONS().find_one({"_id": {"$in": ids}}, {"_id": 1})
     match = {"_id": stored["_id"] if stored else ids[0]}
     key = match["_id"].removesuffix(f":{reason.value}")
     identity = {"key": key, "channel": channel, "reason": reason.value}
@@ -188,7 +186,7 @@ def lift(
         every = (address, *others) if reason in PERSONAL_REASONS else (address,)
         ids = [possible for name in every for possible in _possible_ids(channel, name, reason)]
         match = {"_id": {"$in": ids}, **guard}
-        if collection("suppressions").delete_many(match).deleted_count:
+        if SUPPRESSIONS().delete_many(match).deleted_count:
             lifted.append(reason)
     if SuppressionReason.HARD_BOUNCE in lifted:
         clear_soft_bounces(channel=channel, address=address)
@@ -200,21 +198,21 @@ def lift_one(suppression_id: str) -> bool:
 
     Raises PyMongoError.
     """
-    found = collection("suppressions").find_one({"_id": suppression_id})
+    found = SUPPRESSIONS().find_one({"_id": suppression_id})
     if found is None:
         return False
     if found.get("address"):
         reason = SuppressionReason(found["reason"])
         lift(channel=found["channel"], address=found["address"], reasons=[reason])
     # One whose key isn't of a current form, or without an address.
-    collection("suppressions").delete_one({"_id": suppression_id})
+    SUPPRESSIONS().delete_one({"_id": suppression_id})
     return True
 
 
 def remove_all(*, channel: str, addresses: Iterable[str]) -> None:
     """Delete the suppressions of exactly these addresses. Idempotent. Raises PyMongoError."""
     if keys := [key for address in addresses for key in suppression_keys(channel, address)]:
-        collection("suppressions").delete_many({"key": {"$in": keys}})
+        SUPPRESSIONS().delete_many({"key": {"$in": keys}})
 
 
 def find_by_address(*, channel: str, address: str) -> list[SuppressionDocument]:
@@ -226,7 +224,7 @@ def find_by_address(*, channel: str, address: str) -> list[SuppressionDocument]:
     )
 
 
-def is_active(suppression: Document, *, now: datetime) -> bool:
+def is_active(suppression: SuppressionDocument, *, now: datetime) -> bool:
     """Return whether a stored suppression hasn't expired. MongoDB removes expired ones later."""
     return suppression.get("expires_at") is None or suppression["expires_at"] > now
 
@@ -260,11 +258,11 @@ def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
     if not keys:
         return 0
     known = {"key": {"$in": keys}, "address": {"$exists": True}}
-    return collection("suppressions").update_many(known, {"$unset": {"address": ""}}).modified_count
+    return SUPPRESSIONS().update_many(known, {"$unset": {"address": ""}}).modified_count
 
 
-def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
-    stored: Any = collection("suppressions").find_one_and_update(
+def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> SuppressionDocument:
+    stored: Any = SUPPRESSIONS().find_one_and_update(
         match, change, upsert=True, return_document=ReturnDocument.AFTER
     )
     return stored

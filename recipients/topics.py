@@ -9,7 +9,7 @@ from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Cursor, Document, Page
+from notifyproject.db.paging import Cursor, Page
 
 from .documents import TOPIC_MEMBERS, TopicMemberDocument
 
@@ -24,30 +24,30 @@ def member_id(topic: str, user_id: str) -> str:
     return f"{topic}:{user_id}"
 
 
-def join(*, topic: str, user_id: str, now: datetime) -> Document:
+def join(*, topic: str, user_id: str, now: datetime) -> TopicMemberDocument:
     """Add a user, registered or not, to a topic. Return the membership."""
-    member: Document = {
+    member: TopicMemberDocument = {
         "_id": member_id(topic, user_id),
         "topic": topic,
         "user_id": user_id,
         "created_at": now,
     }
     try:
-        collection("topic_members").insert_one(dict(member))
+        TOPIC_MEMBERS().insert_one(member)
     except DuplicateKeyError:
-        return collection("topic_members").find_one({"_id": member["_id"]}) or member
+        return TOPIC_MEMBERS().find_one({"_id": member["_id"]}) or member
     return member
 
 
 def leave(*, topic: str, user_id: str) -> bool:
     """End a membership. Return False if there was none."""
     member = {"_id": member_id(topic, user_id)}
-    return collection("topic_members").delete_one(member).deleted_count > 0
+    return TOPIC_MEMBERS().delete_one(member).deleted_count > 0
 
 
 def leave_all(user_id: str) -> int:
     """End all memberships of a recipient. Return how many."""
-    return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
+    return TOPIC_MEMBERS().delete_many({"user_id": user_id}).deleted_count
 
 
 def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page[TopicMemberDocument]:
@@ -68,7 +68,7 @@ def names(*, after: str | None = None, limit: int) -> list[str]:
         {"$sort": {"_id": 1}},
         {"$limit": limit},
     ]
-    found = collection("topic_members").aggregate(pipeline, hint="tpm_topic")
+    found = collection(TOPIC_MEMBERS.name).aggregate(pipeline, hint="tpm_topic")
     return [topic["_id"] for topic in found]
 
 
@@ -90,10 +90,10 @@ def sample_members(topic: str, *, among: int, limit: int) -> list[str]:
         {"$sample": {"size": limit}},
         {"$project": {"user_id": 1}},
     ]
-    return [member["user_id"] for member in collection("topic_members").aggregate(pipeline)]
+    return [member["user_id"] for member in collection(TOPIC_MEMBERS.name).aggregate(pipeline)]
 
 
-def memberships_of(user_id: str) -> list[Document]:
+def memberships_of(user_id: str) -> list[TopicMemberDocument]:
     """Return a recipient's memberships, ordered by topic. Raises PyMongoError."""
-    found = collection("topic_members").find({"user_id": user_id})
+    found = TOPIC_MEMBERS().find({"user_id": user_id})
     return list(found.sort("_id", 1).limit(MAX_TOPICS))

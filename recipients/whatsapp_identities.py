@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from domain.addresses import fold_phone
-from notifyproject.db.collections import collection
+
+from .documents import WHATSAPP_IDENTITIES
 
 RETENTION = timedelta(days=365)
 """Time for which an identifier is remembered after it was last seen."""
@@ -37,7 +38,7 @@ def identifiers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         wanted = sorted(unread)
         match = {"$or": [{"_id": {"$in": wanted}}, {"phone": {"$in": wanted}}]}
         known |= unread
-        for found in collection("whatsapp_identities").find(match, {"phone": 1}):
+        for found in WHATSAPP_IDENTITIES().find(match, {"phone": 1}):
             links.setdefault(found["_id"], set()).add(found["phone"])
             links.setdefault(found["phone"], set()).add(found["_id"])
         unread = links.keys() - known
@@ -62,7 +63,7 @@ def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, tuple[str
     pairs = {identifier: phone for identifier, phone in normal.items() if identifier != phone}
     if not pairs:
         return {}
-    found = [*collection("whatsapp_identities").find({"_id": {"$in": sorted(pairs)}})]
+    found = [*WHATSAPP_IDENTITIES().find({"_id": {"$in": sorted(pairs)}})]
     stored = {link["_id"]: link["phone"] for link in found}
     fresh = {link["_id"] for link in found if link["expires_at"] > now + RETENTION / 2}
     return {
@@ -75,14 +76,14 @@ def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, tuple[str
 def remember(identifier: str, phone: str, *, expires_at: datetime) -> None:
     """Store that a normalized identifier leads to a number. Idempotent. Raises PyMongoError."""
     stored = {"phone": phone, "expires_at": expires_at}
-    collection("whatsapp_identities").update_one({"_id": identifier}, {"$set": stored}, upsert=True)
+    WHATSAPP_IDENTITIES().update_one({"_id": identifier}, {"$set": stored}, upsert=True)
 
 
 def delete(identifiers: Iterable[str]) -> None:
     """Forget these identifiers, and those that lead to them. Idempotent. Raises PyMongoError."""
     if keys := sorted({fold_phone(identifier) for identifier in identifiers}):
         match = {"$or": [{"phone": {"$in": keys}}, {"_id": {"$in": keys}}]}
-        collection("whatsapp_identities").delete_many(match)
+        WHATSAPP_IDENTITIES().delete_many(match)
 
 
 def _reach(start: str, links: Mapping[str, set[str]]) -> tuple[str, ...]:

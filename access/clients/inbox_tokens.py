@@ -18,6 +18,7 @@ from django.conf import settings
 
 from notifyproject.db.collections import collection
 
+from ..documents import API_CLIENTS, INBOX_REVOCATIONS
 from ..models import Scope
 
 LIFETIME = timedelta(minutes=15)
@@ -59,7 +60,7 @@ class IssuedToken:
 def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
     """Issue a token for a recipient's inbox at a client. Raises PyMongoError."""
     key = {"_id": _user_revocation_id(client_id, user_id)}
-    revocation = collection("inbox_revocations").find_one(key)
+    revocation = INBOX_REVOCATIONS().find_one(key)
     issued_at = now.replace(microsecond=0)
     expires_at = issued_at + LIFETIME
     jti = _jti(client_id, secrets.token_hex(_NONCE_LENGTH // 2))
@@ -97,7 +98,7 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
         return False
     # The revocation outlives the token even on a skewed clock; MongoDB then deletes it.
     expires_at = now + LIFETIME + 2 * CLOCK_SKEW
-    collection("inbox_revocations").update_one(
+    INBOX_REVOCATIONS().update_one(
         {"_id": _token_revocation_id(jti)}, {"$set": {"expires_at": expires_at}}, upsert=True
     )
     return True
@@ -106,13 +107,13 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
 def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
     """Revoke all tokens of a recipient at a client by increasing the epoch."""
     key = {"_id": _user_revocation_id(client_id, user_id)}
-    collection("inbox_revocations").update_one(key, {"$inc": {"epoch": 1}}, upsert=True)
+    INBOX_REVOCATIONS().update_one(key, {"$inc": {"epoch": 1}}, upsert=True)
 
 
 def revoke_everywhere(*, user_id: str) -> None:
     """Revoke all tokens of a recipient at every client. Raises PyMongoError."""
     wanted = {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}
-    for client in collection("api_clients").find(wanted, {"_id": 1}):
+    for client in API_CLIENTS().find(wanted, {"_id": 1}):
         revoke_all(client_id=client["_id"], user_id=user_id)
 
 
@@ -127,12 +128,12 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
         {"$project": {"scopes": 1, "is_test": 1}},
         {
             "$unionWith": {
-                "coll": collection("inbox_revocations").name,
+                "coll": INBOX_REVOCATIONS().name,
                 "pipeline": [{"$match": {"_id": {"$in": [of_token, of_user]}}}],
             }
         },
     ]
-    found = {client["_id"]: client for client in collection("api_clients").aggregate(stages)}
+    found = {client["_id"]: client for client in collection(API_CLIENTS.name).aggregate(stages)}
     client: Mapping[str, Any] | None = found.get(user.client_id)
     if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
         return None

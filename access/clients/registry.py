@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,9 +12,9 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
-from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
+from ..documents import API_CLIENTS, APIClientDocument, APIKeyDocument
 from ..models import Scope
 
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -59,9 +59,17 @@ def create_client(
     *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
 ) -> ObjectId:
     """Store a client without keys and return its ID. Raises DuplicateKeyError for a known name."""
-    document = {"name": name, "scopes": [scope.value for scope in scopes], "is_test": is_test}
-    document |= {"is_active": True, "keys": [], "created_at": now}
-    return collection("api_clients").insert_one(document).inserted_id
+    document: APIClientDocument = {
+        "_id": ObjectId(),
+        "name": name,
+        "scopes": [scope.value for scope in scopes],
+        "is_test": is_test,
+        "is_active": True,
+        "keys": [],
+        "created_at": now,
+    }
+    API_CLIENTS().insert_one(document)
+    return document["_id"]
 
 
 def change_client(
@@ -83,19 +91,19 @@ def change_client(
     changes = {field: value for field, value in given.items() if value is not None}
     if not changes:
         return
-    collection("api_clients").update_one({"_id": client_id}, {"$set": changes})
+    API_CLIENTS().update_one({"_id": client_id}, {"$set": changes})
     _clients_by_prefix.invalidate()
 
 
 def find_client(name: str) -> ObjectId | None:
     """Return the ID of the client with this name, or None."""
-    document = collection("api_clients").find_one({"name": name}, {"_id": 1})
+    document = API_CLIENTS().find_one({"name": name}, {"_id": 1})
     return document["_id"] if document else None
 
 
 def names(*, limit: int) -> dict[ObjectId, str]:
     """Return the names of the oldest clients by id, up to ``limit``."""
-    found = collection("api_clients").find({}, {"name": 1}).sort("_id", 1).limit(limit)
+    found = API_CLIENTS().find({}, {"name": 1}).sort("_id", 1).limit(limit)
     return {document["_id"]: document["name"] for document in found}
 
 
@@ -106,7 +114,7 @@ def issue_key(
 
     Raises TooManyKeysError, or LookupError for an unknown client.
     """
-    clients = collection("api_clients")
+    clients = API_CLIENTS()
     client = clients.find_one({"_id": client_id})
     if client is None:
         raise LookupError("no such client")
@@ -133,7 +141,7 @@ def mask_key(prefix: str, *, is_test: bool) -> str:
 
 def revoke_key(*, prefix: str, now: datetime) -> bool:
     """Revoke a key. Return False if it is unknown or already revoked."""
-    result = collection("api_clients").update_one(
+    result = API_CLIENTS().update_one(
         {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
         {"$set": {"keys.$.revoked_at": now}},
     )
@@ -143,7 +151,7 @@ def revoke_key(*, prefix: str, now: datetime) -> bool:
 
 def revoke_all_keys(*, client_id: ObjectId, now: datetime) -> None:
     """Revoke every key of a client."""
-    collection("api_clients").update_one(
+    API_CLIENTS().update_one(
         {"_id": client_id},
         {"$set": {"keys.$[key].revoked_at": now}},
         array_filters=[{"key.revoked_at": None}],
@@ -174,18 +182,16 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     )
 
 
-def _record_use(key: Mapping[str, Any], now: datetime) -> None:
+def _record_use(key: APIKeyDocument, now: datetime) -> None:
     prefix, stored = key["prefix"], key.get("last_used_at")
     last_used_at = _uses.get(prefix, stored)
     if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
         _uses[prefix] = now
-        collection("api_clients").update_one(
-            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
-        )
+        API_CLIENTS().update_one({"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}})
 
 
-def _load_clients() -> dict[str, Mapping[str, Any]]:
-    active = collection("api_clients").find({"is_active": True})
+def _load_clients() -> dict[str, APIClientDocument]:
+    active = API_CLIENTS().find({"is_active": True})
     return {key["prefix"]: document for document in active for key in document["keys"]}
 
 
@@ -195,13 +201,13 @@ _uses: dict[str, datetime] = {}
 """When this process last recorded a use of a key, by prefix."""
 
 
-def is_active(key: Mapping[str, Any], now: datetime) -> bool:
+def is_active(key: APIKeyDocument, now: datetime) -> bool:
     """Return whether a stored key is neither revoked nor expired."""
     expires_at = key.get("expires_at")
     return key.get("revoked_at") is None and (expires_at is None or expires_at > now)
 
 
-def access_ends_at(keys: Iterable[Mapping[str, Any]], *, now: datetime) -> datetime | None:
+def access_ends_at(keys: Iterable[APIKeyDocument], *, now: datetime) -> datetime | None:
     """Return when the last of a client's active keys expires.
 
     None without an active key, and if one never expires. While a key is rotated, the new one lasts

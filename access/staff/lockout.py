@@ -18,8 +18,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from pymongo import ReturnDocument
 
-from notifyproject.db.collections import collection
 from notifyproject.platform.client_ip import client_ip
+
+from ..documents import LOGIN_FAILURES
 
 log = structlog.get_logger(__name__)
 WINDOW = timedelta(minutes=15)
@@ -39,7 +40,7 @@ class LockoutHandler(AxesHandler):
         keys = _keys(request, credentials)
         limits = {key: LIMITS[name] for name, key in keys.items()}
         wanted = {"_id": {"$in": list(limits)}, "expires_at": {"$gt": request.axes_attempt_time}}
-        found = collection("login_failures").find(wanted)
+        found = LOGIN_FAILURES().find(wanted)
         return any(row["count"] >= limits[row["_id"]] for row in found)
 
     def user_login_failed(
@@ -64,7 +65,7 @@ def reset(request: HttpRequest, username: str) -> None:
     """Delete the failures of an account after its right password, but not those of the address."""
     keys = _keys(request, {"username": username})
     del keys["address"]
-    collection("login_failures").delete_many({"_id": {"$in": list(keys.values())}})
+    LOGIN_FAILURES().delete_many({"_id": {"$in": list(keys.values())}})
 
 
 def may_begin(request: HttpRequest, *, now: datetime) -> bool:
@@ -80,7 +81,7 @@ def may_begin(request: HttpRequest, *, now: datetime) -> bool:
 def is_address_locked(request: HttpRequest, *, now: datetime) -> bool:
     """Return whether too many sign-ins from the request's address failed. Raises PyMongoError."""
     wanted = {"_id": _hash("address", _address(request)), "expires_at": {"$gt": now}}
-    found = collection("login_failures").find_one(wanted)
+    found = LOGIN_FAILURES().find_one(wanted)
     return found is not None and found["count"] >= LIMITS["address"]
 
 
@@ -110,7 +111,7 @@ def _count(key: str, now: datetime) -> int:
         "count": {"$cond": [is_expired, 1, {"$add": ["$count", 1]}]},
         "expires_at": {"$cond": [is_expired, now + WINDOW, "$expires_at"]},
     }
-    changed = collection("login_failures").find_one_and_update(
+    changed = LOGIN_FAILURES().find_one_and_update(
         {"_id": key}, [{"$set": fields}], upsert=True, return_document=ReturnDocument.AFTER
     )
     return changed["count"] if changed is not None else 0

@@ -8,18 +8,19 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Literal
 
 import pyotp
 from bson import ObjectId
 
-from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt, reencrypt
+
+from ..documents import SECOND_FACTORS, SecondFactorDocument
 
 ISSUER = "Notifications"
 STEP = 30
@@ -28,7 +29,6 @@ MAX_TRIES, TRY_WINDOW = 5, timedelta(minutes=15)
 """Codes that may be entered per window. At this rate, guessing six digits takes years."""
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10
-Document = Mapping[str, Any]
 _NO_TRIES = {"tries": "", "tries_until": ""}
 
 
@@ -73,7 +73,7 @@ def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingE
     if key is None:
         key = pyotp.random_base32()
         pending = {"pending_key": _encrypt(key, user_id), "invited_at": now}
-        collection("second_factors").update_one({"_id": user_id}, {"$set": pending}, upsert=True)
+        SECOND_FACTORS().update_one({"_id": user_id}, {"$set": pending}, upsert=True)
     uri = pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER)
     return PendingEnrollment(key=key, uri=uri)
 
@@ -94,9 +94,7 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
         "recovery_codes": [_hash_code(user_id, code) for code in codes],
     }
     removed = {"pending_key": "", "invited_at": "", **_NO_TRIES}
-    collection("second_factors").update_one(
-        {"_id": user_id}, {"$set": confirmed, "$unset": removed}
-    )
+    SECOND_FACTORS().update_one({"_id": user_id}, {"$set": confirmed, "$unset": removed})
     return codes
 
 
@@ -111,7 +109,7 @@ def check(user_id: ObjectId, text: str, *, now: datetime) -> CodeResult:
 def renew_recovery_codes(user_id: ObjectId) -> list[str]:
     """Replace the recovery codes. Return the new codes, which can't be shown again."""
     codes = _new_codes()
-    collection("second_factors").update_one(
+    SECOND_FACTORS().update_one(
         {"_id": user_id, "encrypted_key": {"$exists": True}},
         {"$set": {"recovery_codes": [_hash_code(user_id, code) for code in codes]}},
     )
@@ -120,7 +118,7 @@ def renew_recovery_codes(user_id: ObjectId) -> list[str]:
 
 def remove(user_id: ObjectId) -> bool:
     """Remove a user's second factor, for example after a lost phone. Return whether it existed."""
-    return collection("second_factors").delete_one({"_id": user_id}).deleted_count == 1
+    return SECOND_FACTORS().delete_one({"_id": user_id}).deleted_count == 1
 
 
 def _consume_try(user_id: ObjectId, now: datetime) -> bool:
@@ -130,9 +128,7 @@ def _consume_try(user_id: ObjectId, now: datetime) -> bool:
         "tries": {"$cond": [is_expired, 1, {"$add": ["$tries", 1]}]},
         "tries_until": {"$cond": [is_expired, now + TRY_WINDOW, "$tries_until"]},
     }
-    updated = collection("second_factors").update_one(
-        {"_id": user_id, "$or": has_try}, [{"$set": fields}]
-    )
+    updated = SECOND_FACTORS().update_one({"_id": user_id, "$or": has_try}, [{"$set": fields}])
     return updated.matched_count == 1
 
 
@@ -142,7 +138,7 @@ def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
     step = None if key is None else _step_of(key, text, now)
     if stored is None or key is None or step is None:
         return False
-    updated = collection("second_factors").update_one(
+    updated = SECOND_FACTORS().update_one(
         {"_id": user_id, "encrypted_key": stored["encrypted_key"], "last_step": {"$lt": step}},
         {
             # Encrypted again, to migrate to the newest key.
@@ -155,7 +151,7 @@ def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
 
 def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
     code_hash = _hash_code(user_id, text)
-    updated = collection("second_factors").update_one(
+    updated = SECOND_FACTORS().update_one(
         {"_id": user_id, "recovery_codes": code_hash},
         {"$pull": {"recovery_codes": code_hash}, "$unset": _NO_TRIES},
     )
@@ -164,16 +160,22 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
 
 def encrypted_keys() -> Iterator[tuple[str, Callable[[], bool]]]:
     """Yield each stored TOTP key, and a function that re-encrypts it: False if it changed."""
-    for document in collection("second_factors").find({}, {"encrypted_key": 1, "pending_key": 1}):
-        for name in {"encrypted_key", "pending_key"} & document.keys():
-            yield document[name], partial(_reencrypt, document["_id"], name, document[name])
+    for document in SECOND_FACTORS().find({}, {"encrypted_key": 1, "pending_key": 1}):
+        for name, stored in _keys(document).items():
+            if stored is not None:
+                yield stored, partial(_reencrypt, document["_id"], name, stored)
+
+
+def _keys(document: SecondFactorDocument) -> dict[str, str | None]:
+    return {
+        "encrypted_key": document.get("encrypted_key"),
+        "pending_key": document.get("pending_key"),
+    }
 
 
 def _reencrypt(user_id: ObjectId, name: str, stored: str) -> bool:
     changed = reencrypt(stored, associated_data=_associated_data(user_id))
-    result = collection("second_factors").update_one(
-        {"_id": user_id, name: stored}, {"$set": {name: changed}}
-    )
+    result = SECOND_FACTORS().update_one({"_id": user_id, name: stored}, {"$set": {name: changed}})
     return result.modified_count == 1
 
 
@@ -190,15 +192,19 @@ def _pending_key(user_id: ObjectId) -> str | None:
     return _decrypted_key(_find(user_id, "pending_key"), "pending_key", user_id)
 
 
-def _find(user_id: ObjectId, name: str) -> Document | None:
-    return collection("second_factors").find_one({"_id": user_id, name: {"$exists": True}})
+def _find(user_id: ObjectId, name: str) -> SecondFactorDocument | None:
+    return SECOND_FACTORS().find_one({"_id": user_id, name: {"$exists": True}})
 
 
 def _encrypt(key: str, user_id: ObjectId) -> str:
     return encrypt(key.encode(), associated_data=_associated_data(user_id))
 
 
-def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
+def _decrypted_key(
+    stored: SecondFactorDocument | None,
+    name: Literal["encrypted_key", "pending_key"],
+    user_id: ObjectId,
+) -> str | None:
     """Return a key, or None if it is missing or can't be decrypted. Recovery codes still work."""
     if stored is None:
         return None

@@ -1,7 +1,6 @@
 """Structures of the callback operations, and of the event that a client receives."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from django.conf import settings
 from msgspec import Meta
 
 from callbacks import endpoints
+from callbacks.documents import CallbackDocument, CallbackMessageDocument
 from callbacks.events import SUBSCRIBABLE, CallbackState, CallbackStatus, DisabledReason, EventType
 from callbacks.models import URL_LENGTH
 from domain.states import Channel, DeliveryStatus, NotificationStatus
@@ -100,12 +100,12 @@ class CallbackDeliveryList(msgspec.Struct, kw_only=True, frozen=True):
     previous: str | None = None
 
 
-def callback_view(document: Mapping[str, Any], *, secret: str | None = None) -> CallbackView:
+def callback_view(document: CallbackDocument, *, secret: str | None = None) -> CallbackView:
     """Return a stored callback endpoint as the API shows it."""
     return view_of(CallbackView, document, secret=secret)
 
 
-def delivery_view(document: Mapping[str, Any]) -> CallbackDeliveryView:
+def delivery_view(document: CallbackMessageDocument) -> CallbackDeliveryView:
     """Return a stored callback message as the API shows it."""
     notification_id: ObjectId | None = document.get("notification_id")
     return view_of(

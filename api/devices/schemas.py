@@ -1,7 +1,7 @@
 """Structures of the device operations."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ import msgspec
 from bson import ObjectId
 from msgspec import UNSET, Meta, UnsetType
 
+from devices.documents import DeviceDocument
 from devices.models import DeactivationReason, Platform
 from devices.preferences import DevicePreferenceChanges
 from devices.presence import Presence
@@ -110,7 +111,7 @@ class DeviceList(PageView[DeviceView], kw_only=True, frozen=True):
 
 
 def device_view(
-    document: Mapping[str, Any],
+    document: DeviceDocument,
     state: Presence | None,
     *,
     warnings: Sequence[FieldProblem] = (),

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from devices import presence, queries, registration, status
+from devices.documents import DeviceDocument
 from devices.models import DeactivationReason, Device
 from devices.presence import Presence
 from devices.queries import NEWEST_FIRST
@@ -22,7 +23,6 @@ from domain.time import utc_now
 from monitoring import rollup_state
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts import device_receipts
-from notifications.store.documents import Document
 from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
@@ -174,7 +174,7 @@ def _device_id_or_404(text: str) -> str:
 
 
 def _device_response(
-    found: Document | None, *, status: int = 200, warnings: Sequence[FieldProblem] = ()
+    found: DeviceDocument | None, *, status: int = 200, warnings: Sequence[FieldProblem] = ()
 ) -> Response:
     document = found_or_404(found)
     state = presence.read([document["_id"]]).get(document["_id"])
@@ -189,7 +189,7 @@ def _record(request: ClientRequest, device_id: str, message: str, *, flag: int =
 
 def _apply_changes(
     device_id: str, body: DeviceChanges, changes: Mapping[str, str | None]
-) -> Document | None:
+) -> DeviceDocument | None:
     """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now = utc_now()
     if body.device_token is not UNSET:
@@ -213,7 +213,7 @@ def _apply_changes(
     return queries.get(device_id)
 
 
-def _replace_token(device_id: str, token: str, *, now: datetime) -> Document | None:
+def _replace_token(device_id: str, token: str, *, now: datetime) -> DeviceDocument | None:
     try:
         return registration.replace_token(device_id=device_id, token=token, now=now)
     except registration.TokenInUseError:

@@ -13,6 +13,7 @@ from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
 from notifyproject.platform import audit
 from recipients import registration
+from recipients.documents import RecipientDocument
 from recipients.models import Recipient
 
 from ..http.body import read_json
@@ -47,7 +48,7 @@ class InboxPreferences(msgspec.Struct, kw_only=True, frozen=True):
 @operation(scope=None, response=InboxPreferences)
 def get_inbox_preferences(request: InboxRequest) -> Response:
     """Get the recipient's preferences, and what they can choose from."""
-    return Response(_view(registration.get(request.inbox_user.user_id) or {}))
+    return Response(_view(registration.get(request.inbox_user.user_id)))
 
 
 @operation(
@@ -83,7 +84,7 @@ def _record(user: InboxUser) -> None:
     )
 
 
-def _view(recipient: registration.Document) -> InboxPreferences:
+def _view(recipient: RecipientDocument | None) -> InboxPreferences:
     stored = preferences_view(recipient)
     return InboxPreferences(
         preferences=stored.preferences,

@@ -21,7 +21,8 @@ from notifications.validation import (
     normalize_email,
     normalize_phone,
 )
-from recipients.registration import PROFILE_FIELDS, RecipientProfile
+from recipients.documents import RecipientDocument
+from recipients.registration import RecipientProfile
 
 from ..devices.schemas import DeviceView
 from ..http.fields import (
@@ -124,9 +125,6 @@ def _normalize(field: str, text: str | None, problems: ProblemCollector) -> str 
         return None
 
 
-Document = Mapping[str, Any]
-
-
 class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
     """A registered recipient."""
 
@@ -205,11 +203,15 @@ class ExportView(msgspec.Struct, kw_only=True, frozen=True):
     next: NextCursor = None
 
 
-def recipient_view(document: Document) -> RecipientView:
+def recipient_view(document: RecipientDocument) -> RecipientView:
     """Return a stored recipient as the API shows it."""
     return RecipientView(
         user_id=document["_id"],
-        **{name: document.get(name) for name in PROFILE_FIELDS},
+        email=document.get("email"),
+        phone=document.get("phone"),
+        name=document.get("name"),
+        locale=document.get("locale"),
+        timezone=document.get("timezone"),
         attributes=document.get("attributes") or {},
         quiet_hours=_quiet_hours(document),
         created_at=document["created_at"],
@@ -222,7 +224,7 @@ def takes_preference(name: str) -> bool:
     return name in CATEGORIES or not types.is_locked(name)
 
 
-def preferences_view(document: Document) -> PreferencesView:
+def preferences_view(document: RecipientDocument | None) -> PreferencesView:
     """Return a stored recipient's preferences.
 
     Those for locked types don't apply, and storing them again would be refused: they are left out.
@@ -230,13 +232,13 @@ def preferences_view(document: Document) -> PreferencesView:
     return PreferencesView(
         preferences={
             name: view_of(PreferenceView, preference)
-            for name, preference in document.get("preferences", {}).items()
+            for name, preference in (document.get("preferences", {}) if document else {}).items()
             if takes_preference(name)
         },
-        quiet_hours=_quiet_hours(document),
+        quiet_hours=_quiet_hours(document) if document else None,
     )
 
 
-def _quiet_hours(document: Document) -> QuietHours | None:
+def _quiet_hours(document: RecipientDocument) -> QuietHours | None:
     stored = document.get("quiet_hours")
     return view_of(QuietHours, stored) if stored else None

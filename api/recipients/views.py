@@ -18,6 +18,7 @@ from notifyproject.platform.audit import Unaudited
 from privacy import erasure, export
 from privacy.export import NEWEST_FIRST
 from recipients import queries, registration
+from recipients.documents import RecipientDocument
 from recipients.models import Recipient
 from recipients.registration import PROFILE_FIELDS
 
@@ -192,7 +193,7 @@ def put_preferences(request: ClientRequest, user_id: str) -> Response:
     return Response(view)
 
 
-def _recipient_or_404(user_id: str) -> registration.Document:
+def _recipient_or_404(user_id: str) -> RecipientDocument:
     return found_or_404(registration.get(user_id_or_404(user_id)))
 
 

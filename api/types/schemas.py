@@ -14,6 +14,7 @@ from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequ
 from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
+from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.store.documents import Document
 from notifications.validation import (
@@ -83,7 +84,7 @@ class TemplateVersionList(PageView[TemplateVersionView], kw_only=True, frozen=Tr
     """A page of a type's template versions, newest first."""
 
 
-def type_view(document: Document) -> TypeView:
+def type_view(document: NotificationTypeDocument) -> TypeView:
     """Return a stored type as the API shows it."""
     return view_of(
         TypeView,

@@ -11,8 +11,8 @@ from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
 from notifications.content.templates import SHIPPED_VERSION, Version
+from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models import NotificationType
-from notifications.store.documents import Document
 from notifications.validation import FieldProblem, InvalidRequestError
 from notifyproject.db.paging import Page
 from notifyproject.platform import audit
@@ -122,7 +122,9 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     fields = definitions.validate_type(slug, body, before=before)
     if not is_admin and definitions.weakened_fields(before, fields):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
-    if faults := linting.find_exposures(slug, fields, version=_published_number(before or {})):
+    if faults := linting.find_exposures(
+        slug, fields, version=_published_number(before) if before else SHIPPED_VERSION
+    ):
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", one.code, one.place) for one in faults]
         )
@@ -216,11 +218,11 @@ def _record(request: ClientRequest, slug: str, message: str, *, flag: int = CHAN
     )
 
 
-def _type_or_404(slug: str) -> Document:
+def _type_or_404(slug: str) -> NotificationTypeDocument:
     return found_or_404(types.read_type(slug))
 
 
-def _published_number(document: Document) -> int:
+def _published_number(document: NotificationTypeDocument) -> int:
     return document.get("template_version") or SHIPPED_VERSION
 
 

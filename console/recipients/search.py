@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from pymongo.errors import OperationFailure
 
-from notifyproject.db.collections import collection
+from recipients.documents import RECIPIENTS
 from recipients.masking import can_search_addresses
 from recipients.registration import NAME_WORDS, name_words
 
@@ -82,5 +82,5 @@ def _named(words: Sequence[str], *, cap: int) -> list[str]:
 
 
 def _read(condition: Mapping[str, Any], *, cap: int) -> list[str]:
-    found = collection("recipients").find(condition, {"_id": 1}, limit=cap)
+    found = RECIPIENTS().find(condition, {"_id": 1}, limit=cap)
     return [row["_id"] for row in found]

@@ -251,7 +251,7 @@ class NotificationTypeForm(forms.ModelForm):
             faults = linting.find_exposures(
                 slug,
                 fields,
-                version=(before or {}).get("template_version") or SHIPPED_VERSION,
+                version=(before.get("template_version") if before else None) or SHIPPED_VERSION,
             )
             for fault in faults:
                 self.add_error("sensitive_variables", fault.place)

@@ -18,7 +18,7 @@ from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
-from notifications.store.documents import Document
+from notifications.documents.catalog import NotificationTypeDocument
 from providers.contract import Message
 
 from ..texts.labels import CHANNEL_ICONS, CHANNELS
@@ -63,7 +63,9 @@ class Language:
     is_chosen: bool
 
 
-def preview(document: Document, *, version: int, language: str, is_digest: bool = False) -> Preview:
+def preview(
+    document: NotificationTypeDocument, *, version: int, language: str, is_digest: bool = False
+) -> Preview:
     """Return the preview of a version in a language, of one message or of a digest of three."""
     sender = parse_mailbox(settings.EMAIL_FROM).label
     try:
@@ -76,7 +78,9 @@ def preview(document: Document, *, version: int, language: str, is_digest: bool 
     return Preview(channels=channels, sender=sender)
 
 
-def languages(document: Document, version: Version | None, *, requested: str) -> list[Language]:
+def languages(
+    document: NotificationTypeDocument, version: Version | None, *, requested: str
+) -> list[Language]:
     """Return the languages of a version and of the built-in template, the default first."""
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED_VERSION)
     found = [known.parts for known in (version, shipped) if known is not None]
@@ -98,11 +102,11 @@ def language_name(code: str) -> str:
 
 
 def _messages(
-    document: Document, version: int, language: str, *, is_digest: bool
+    document: NotificationTypeDocument, version: int, language: str, *, is_digest: bool
 ) -> Mapping[Channel, Message]:
     slug, data, channels = document["_id"], document["example_data"], list(Channel)
-    if is_digest:
-        channels = [Channel(channel) for channel in document["digest"]["channels"]]
+    if is_digest and (digest := document.get("digest")) is not None:
+        channels = [Channel(channel) for channel in digest["channels"]]
         data = {**data, DIGEST_VARIABLE: example_digest(data)}
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)
@@ -125,7 +129,9 @@ def _messages(
     }
 
 
-def _channel_preview(channel: Channel, message: Message, document: Document) -> ChannelPreview:
+def _channel_preview(
+    channel: Channel, message: Message, document: NotificationTypeDocument
+) -> ChannelPreview:
     is_whatsapp = channel is Channel.WHATSAPP
     return ChannelPreview(
         channel=channel.value,

@@ -24,9 +24,9 @@ from notifications.content.templates import (
     Version,
     VersionConflictError,
 )
+from notifications.documents.catalog import NotificationTypeDocument
 from notifications.intake import preview
 from notifications.models import NotificationType
-from notifications.store.documents import Document
 
 from ..providers import MAY_TEST, show_not_sent, show_test_sent
 from ..sends import TEST_ADDRESSES, address_of_test, offered_devices
@@ -239,7 +239,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
 
 
 def _store(
-    request: HttpRequest, document: Document, form: version_form.VersionForm
+    request: HttpRequest, document: NotificationTypeDocument, form: version_form.VersionForm
 ) -> HttpResponse:
     slug = document["_id"]
     try:
@@ -258,7 +258,7 @@ def _store(
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
 
 
-def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
+def _initial_texts(document: NotificationTypeDocument) -> Mapping[str, Mapping[str, str]]:
     try:
         return templates.effective_texts(
             document["_id"], document.get("template_version") or SHIPPED_VERSION
@@ -267,7 +267,9 @@ def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
         return templates.effective_texts(document["_id"], SHIPPED_VERSION)
 
 
-def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
+def _preview(
+    request: HttpRequest, document: NotificationTypeDocument, version: Version | None
+) -> dict[str, Any]:
     requested = request.GET.get("language", DEFAULT_LANGUAGE)
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
@@ -287,7 +289,7 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
     }
 
 
-def _differences(document: Document, version: Version) -> Mapping[str, Any]:
+def _differences(document: NotificationTypeDocument, version: Version) -> Mapping[str, Any]:
     """Return the diff to the published version or, for that version, to the previous one."""
     slug, number = document["_id"], version.number
     published = document.get("template_version") or SHIPPED_VERSION
@@ -339,7 +341,11 @@ def _type_url(slug: str) -> str:
 
 
 def _page(
-    admin: Any, request: HttpRequest, name: str, document: Document, context: dict[str, Any]
+    admin: Any,
+    request: HttpRequest,
+    name: str,
+    document: NotificationTypeDocument,
+    context: dict[str, Any],
 ) -> HttpResponse:
     return render_page(
         admin,
@@ -352,5 +358,6 @@ def _page(
 
 
 def _record(request: HttpRequest, slug: str, message: str) -> None:
-    name = (types.read_type(slug) or {}).get("name", "")
+    stored = types.read_type(slug)
+    name = stored["name"] if stored else ""
     record_change(request, NotificationType, slug, message, name=name)

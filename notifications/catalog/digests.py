@@ -19,6 +19,7 @@ from domain.digests import (
 from domain.states import Channel, Priority
 from domain.time import InvalidTimeError, parse_wall_clock, parse_zone
 
+from ..documents.catalog import NotificationTypeDocument
 from ..models.catalog import VARIABLE_LENGTH
 from ..validation import ProblemCollector, enum_of, parse_channels
 
@@ -179,7 +180,7 @@ def parse_window(
     )
 
 
-def digest_of(document: Mapping[str, Any]) -> Digest | None:
+def digest_of(document: NotificationTypeDocument) -> Digest | None:
     """Return the digest of a stored type, or None."""
     stored = document.get("digest")
     if stored is None:

@@ -19,10 +19,10 @@ from domain.limits import (
 from domain.states import Category, Channel, Priority
 from notifications.documents.policies import LimitUsesDocument
 from notifications.store.limit_uses import read_counters, stricter_of
-from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 from recipients.suppressions import suppression_keys
 
+from ..documents.policies import LIMITS, LimitDocument
 from ..validation import ProblemCollector, enum_of, parse_channels
 from . import types
 
@@ -122,7 +122,7 @@ def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
 
 def define_limit(name: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     """Store a limit and return whether it is new. Raises PyMongoError."""
-    result = collection("limits").update_one(
+    result = LIMITS().update_one(
         {"_id": name},
         {"$set": {**fields, "updated_at": now}, "$setOnInsert": {"created_at": now}},
         upsert=True,
@@ -133,19 +133,19 @@ def define_limit(name: str, fields: Mapping[str, Any], *, now: datetime) -> bool
 
 def remove_limit(name: str) -> bool:
     """Remove a limit and return whether there was one. What it holds keeps its time."""
-    removed = collection("limits").delete_one({"_id": name}).deleted_count
+    removed = LIMITS().delete_one({"_id": name}).deleted_count
     invalidate_limits()
     return removed > 0
 
 
-def read_limit(name: str) -> Mapping[str, Any] | None:
+def read_limit(name: str) -> LimitDocument | None:
     """Return a limit's document, or None."""
-    return collection("limits").find_one({"_id": name})
+    return LIMITS().find_one({"_id": name})
 
 
-def read_limits() -> list[Mapping[str, Any]]:
+def read_limits() -> list[LimitDocument]:
     """Return the documents of all limits by name, uncached."""
-    return list(collection("limits").find().sort("_id", 1))
+    return list(LIMITS().find().sort("_id", 1))
 
 
 def active_limits() -> Sequence[Limit]:
@@ -227,7 +227,7 @@ def invalidate_limits() -> None:
     _limits.invalidate()
 
 
-def limit_of(document: Mapping[str, Any]) -> Limit:
+def limit_of(document: LimitDocument) -> Limit:
     """Return a stored limit."""
     return Limit(
         name=document["_id"],

@@ -11,6 +11,7 @@ from domain.plans import MAX_STEPS, Plan, Step, Until
 from domain.states import Channel
 from domain.time import MAX_TTL
 
+from ..documents.catalog import NotificationTypeDocument
 from ..validation import ProblemCollector, enum_of, parse_channels
 
 MAX_AFTER_SECONDS = int(MAX_TTL.total_seconds())
@@ -138,7 +139,7 @@ def stored_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def plan_of(document: Mapping[str, Any]) -> Plan | None:
+def plan_of(document: NotificationTypeDocument) -> Plan | None:
     """Return the plan of a stored type, which its fallback channel may stand for."""
     if (stored := document.get("plan")) is not None:
         return Plan(

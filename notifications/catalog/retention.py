@@ -4,16 +4,15 @@
 ``purge_at``.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 
 from domain.states import Category
-from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
+
+from ..documents.policies import RETENTION_POLICIES, RetentionPolicyDocument
 
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
 """Bounds in days. The inbox shows sensitive content for up to 1 day. An open delivery must not be
@@ -42,13 +41,13 @@ def purge_at(category: Category, *, send_at: datetime) -> datetime:
 
 def read_all() -> list[Retention]:
     """Return the current policies of all categories, uncached. Raises PyMongoError."""
-    stored = {document["_id"]: document for document in collection("retention_policies").find()}
-    return [_parse_policy(category, stored.get(category.value, {})) for category in Category]
+    stored = {document["_id"]: document for document in RETENTION_POLICIES().find()}
+    return [_parse_policy(category, stored.get(category.value)) for category in Category]
 
 
 def record_progress(category: Category, *, until: datetime) -> None:
     """Record that content last changed before ``until`` is removed. Progress never goes back."""
-    collection("retention_policies").update_one(
+    RETENTION_POLICIES().update_one(
         {"_id": category.value}, {"$max": {"removed_until": until}}, upsert=True
     )
 
@@ -56,7 +55,7 @@ def record_progress(category: Category, *, until: datetime) -> None:
 def add_missing_policies() -> None:
     """Add a policy, for operators to change, for each category without one."""
     for category in Category:
-        collection("retention_policies").update_one(
+        RETENTION_POLICIES().update_one(
             {"_id": category.value},
             {"$setOnInsert": {"content_days": None, "metadata_days": None}},
             upsert=True,
@@ -75,13 +74,14 @@ def effective_days(content_days: int | None, metadata_days: int | None) -> tuple
     return min(content, metadata), metadata
 
 
-def _parse_policy(category: Category, stored: Mapping[str, Any]) -> Retention:
-    content, metadata = effective_days(stored.get("content_days"), stored.get("metadata_days"))
+def _parse_policy(category: Category, stored: RetentionPolicyDocument | None) -> Retention:
+    policy: RetentionPolicyDocument = stored or {"_id": category.value}
+    content, metadata = effective_days(policy.get("content_days"), policy.get("metadata_days"))
     return Retention(
         category=category,
         content=timedelta(days=content),
         metadata=timedelta(days=metadata),
-        removed_until=stored.get("removed_until"),
+        removed_until=policy.get("removed_until"),
     )
 
 

@@ -16,7 +16,6 @@ from domain.stored import record_of
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
@@ -152,7 +151,7 @@ def is_locked(slug: str, template_id: str | None = None) -> bool:
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     """Store a type with these fields and keep its template version. Return whether it is new."""
-    result = collection("notification_types").update_one(
+    result = NOTIFICATION_TYPES().update_one(
         {"_id": slug},
         {
             "$set": {**fields, "updated_at": now},
@@ -164,9 +163,9 @@ def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     return result.upserted_id is not None
 
 
-def read_type(slug: str) -> Mapping[str, Any] | None:
+def read_type(slug: str) -> NotificationTypeDocument | None:
     """Return a type's document, even if disabled, or None if it doesn't exist."""
-    return collection("notification_types").find_one({"_id": slug})
+    return NOTIFICATION_TYPES().find_one({"_id": slug})
 
 
 def page(*, limit: int, cursor: Cursor | None = None) -> Page[NotificationTypeDocument]:
@@ -188,7 +187,7 @@ def stored_slug(name: str) -> str:
 
 def set_template_version(slug: str, *, version: int, now: datetime) -> None:
     """Set the template version for new notifications. Raises UnknownTypeError."""
-    result = collection("notification_types").update_one(
+    result = NOTIFICATION_TYPES().update_one(
         {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
     )
     invalidate_types()
@@ -231,7 +230,7 @@ def add_missing_types() -> int:
             "created_at": now,
             "updated_at": now,
         }
-        result = collection("notification_types").update_one(
+        result = NOTIFICATION_TYPES().update_one(
             {"_id": slug}, {"$setOnInsert": fields}, upsert=True
         )
         added += result.upserted_id is not None
@@ -241,7 +240,7 @@ def add_missing_types() -> int:
 
 
 def _read_snapshot() -> _Snapshot:
-    documents = list(collection("notification_types").find())
+    documents = list(NOTIFICATION_TYPES().find())
     active = {d["_id"]: _parse_type(d) for d in documents if d["is_active"]}
     return _Snapshot(
         active=active,
@@ -258,7 +257,7 @@ def _is_locked(priority: str, sensitive_variables: Collection[str]) -> bool:
     return priority == Priority.CRITICAL or bool(sensitive_variables)
 
 
-def max_priority(document: Mapping[str, Any]) -> Priority:
+def max_priority(document: NotificationTypeDocument) -> Priority:
     """Return the highest priority that a request for this type may have.
 
     By default, that is high for marketing and otherwise critical, but at least the type's own.
@@ -269,7 +268,7 @@ def max_priority(document: Mapping[str, Any]) -> Priority:
     return min(limit, Priority(document["priority"]), key=URGENCY.index)
 
 
-def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
+def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
     lead_time = document.get("notify_before_seconds")
     return TypeConfig(
         slug=document["_id"],

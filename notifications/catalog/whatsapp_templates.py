@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.states import Category
-from notifyproject.db.collections import collection
 from providers import registry
 from providers.whatsapp import templates as whatsapp_api
 from providers.whatsapp.provider import WhatsApp
 from providers.whatsapp.templates import TemplateStatus
+
+from ..documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 
 NOT_SUBMITTED = "NOT_SUBMITTED"
 """The status of a template that Meta doesn't know."""
@@ -52,7 +53,7 @@ def read_templates(*, type_slug: str | None = None, timeout: float) -> list[Type
     PyMongoError.
     """
     match = {"is_active": True} if type_slug is None else {"_id": type_slug}
-    documents = list(collection("notification_types").find(match).sort("_id", 1))
+    documents = list(NOTIFICATION_TYPES().find(match).sort("_id", 1))
     if not any(document.get("approved_templates") for document in documents):
         return []
     known = {
@@ -69,7 +70,7 @@ def submit(template: TypeTemplate, *, timeout: float) -> TemplateStatus:
     return whatsapp_api.submit_template(_account(), template.submission, timeout=timeout)
 
 
-def submissions(document: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Any]]:
+def submissions(document: NotificationTypeDocument) -> Iterator[tuple[Mapping[str, Any], Any]]:
     """Yield the templates of a stored type, each with the request that submits it or None."""
     for template in document.get("approved_templates") or ():
         yield template, _submission(template, document)
@@ -83,7 +84,7 @@ def _account() -> WhatsApp:
 
 
 def _templates_of(
-    document: Mapping[str, Any], known: Mapping[tuple[str, str], TemplateStatus]
+    document: NotificationTypeDocument, known: Mapping[tuple[str, str], TemplateStatus]
 ) -> Iterator[TypeTemplate]:
     for template, submission in submissions(document):
         name, language = template["name"], template["language"]
@@ -99,7 +100,7 @@ def _templates_of(
 
 
 def _submission(
-    template: Mapping[str, Any], document: Mapping[str, Any]
+    template: Mapping[str, Any], document: NotificationTypeDocument
 ) -> Mapping[str, Any] | None:
     fields = {"name": template["name"], "language": template["language"]}
     if template.get("button"):

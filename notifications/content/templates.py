@@ -15,10 +15,9 @@ from django.conf import settings
 from pymongo.errors import DuplicateKeyError
 
 from domain.languages import find_nearest, is_right_to_left
-from notifications.store.documents import Document
-from notifyproject.db.collections import collection
 
 from ..catalog import types
+from ..documents.catalog import TEMPLATE_VERSIONS, TemplateVersionDocument
 from . import inlining
 from .direction import turn_round
 from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
@@ -149,7 +148,7 @@ def create_version(
     for _ in range(MAX_INSERT_ATTEMPTS):
         newest = list_versions(type_slug=type_slug, limit=1)
         number = newest[0].number + 1 if newest else 1
-        document = {
+        document: TemplateVersionDocument = {
             "_id": _version_id(type_slug, number),
             "type": type_slug,
             "number": number,
@@ -159,7 +158,7 @@ def create_version(
             "created_by": created_by,
         }
         try:
-            collection("template_versions").insert_one(document)
+            TEMPLATE_VERSIONS().insert_one(document)
         except DuplicateKeyError:
             continue
         return _parse_version(document)
@@ -172,7 +171,7 @@ def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
         raise UnknownVersionError
     types.set_template_version(type_slug, version=number, now=now)
     if number != SHIPPED_VERSION:
-        collection("template_versions").update_one(
+        TEMPLATE_VERSIONS().update_one(
             {"_id": _version_id(type_slug, number)}, {"$set": {"published_at": now}}
         )
 
@@ -182,7 +181,7 @@ def get_version(*, type_slug: str, number: int) -> Version | None:
     if number == SHIPPED_VERSION:
         parts = shipped_texts(type_slug)
         return Version(type=type_slug, number=SHIPPED_VERSION, parts=parts) if parts else None
-    document = collection("template_versions").find_one({"_id": _version_id(type_slug, number)})
+    document = TEMPLATE_VERSIONS().find_one({"_id": _version_id(type_slug, number)})
     return _parse_version(document) if document else None
 
 
@@ -195,7 +194,7 @@ def list_versions(
         "$lt": f"{type_slug};" if below is None else _version_id(type_slug, below),
     }
     upwards = above is not None
-    found = collection("template_versions").find({"_id": id_range})
+    found = TEMPLATE_VERSIONS().find({"_id": id_range})
     cursor = found.sort("_id", 1 if upwards else -1).limit(limit)
     versions = [_parse_version(document) for document in cursor]
     return versions[::-1] if upwards else versions
@@ -215,7 +214,7 @@ def _version_id(type_slug: str, number: int) -> str:
     return f"{type_slug}:{number:06}"
 
 
-def _parse_version(document: Document) -> Version:
+def _parse_version(document: TemplateVersionDocument) -> Version:
     return Version(
         type=document["type"],
         number=document["number"],

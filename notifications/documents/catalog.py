@@ -22,7 +22,7 @@ class NotificationTypeDocument(TypedDict):
     on_unknown: str
     example_data: dict[str, Any]
     sensitive_variables: list[str]
-    template_version: int
+    template_version: NotRequired[int]
     fallback_channel: NotRequired[str | None]
     fallback_after_seconds: int
     plan: NotRequired[Any | None]

@@ -94,7 +94,7 @@ def _single_batch(name: str, wanted: Mapping[str, Any], limit: int) -> list[Any]
 
 def find_in_several(
     wanted: Mapping[str, Mapping[str, Any]], *, limit: int = MAX_FEW
-) -> dict[str, list[Document]]:
+) -> dict[str, list[Any]]:
     """Return matching documents of several collections, ``limit`` at most, read in one request.
 
     ``wanted`` has a filter for each collection. Two finds cost twice the CPU time, here and in
@@ -120,7 +120,7 @@ def find_in_several(
     except AutoReconnect:
         # As in find_few.
         rows = list(collection(first).aggregate(pipeline))
-    found: dict[str, list[Document]] = {name: [] for name in wanted}
+    found: dict[str, list[Any]] = {name: [] for name in wanted}
     for row in rows:
         found[row["from"]].append(row["document"])
     return found

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from bson import ObjectId
 
-from ..db.collections import Document, Documents, find_few
+from ..db.collections import Documents, find_few
 from ..db.collections import find_in_several as find_documents
 
 MAX_AGE = 1.0
@@ -139,7 +139,7 @@ def confirm_copies() -> None:
         find_in_several({})
 
 
-def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Document]]:
+def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return a few matching documents of each collection, read in one request.
 
     Confirms the copies that this thread relies on. Raises ChangedError and PyMongoError.

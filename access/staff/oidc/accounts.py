@@ -11,8 +11,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError
 from pymongo import ReturnDocument
 
-from notifyproject.db.collections import collection
-
+from ...documents import OIDC_IDENTITIES
 from ...models import StaffUser
 from .errors import Refusal, RefusedError
 from .tokens import Identity
@@ -33,7 +32,7 @@ def find_roles(groups: Iterable[str]) -> frozenset[str]:
 
 def find_account(subject: str) -> StaffUser | None:
     """Return the account of a person who has signed in before."""
-    stored = collection("oidc_identities").find_one({"_id": _key(subject)})
+    stored = OIDC_IDENTITIES().find_one({"_id": _key(subject)})
     if stored is None:
         return None
     return StaffUser.objects.filter(pk=stored["user_id"]).first()
@@ -100,7 +99,7 @@ def apply_roles(user: StaffUser, names: frozenset[str]) -> bool:
 
 def _user_id(subject: str, *, now: datetime) -> ObjectId:
     new: dict[str, Any] = {"user_id": ObjectId(), "created_at": now}
-    stored = collection("oidc_identities").find_one_and_update(
+    stored = OIDC_IDENTITIES().find_one_and_update(
         {"_id": _key(subject)},
         {"$setOnInsert": new},
         upsert=True,

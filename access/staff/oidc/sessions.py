@@ -16,10 +16,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from pymongo.errors import DuplicateKeyError
 
-from notifyproject.db.collections import Document, collection
 from notifyproject.platform import audit
 from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
 
+from ...documents import OIDC_LOGOUTS, OIDC_SESSIONS, OidcSessionDocument
 from ...models import StaffUser
 from . import accounts, flow
 from .discovery import Provider, is_enabled, provider
@@ -42,7 +42,7 @@ def begin(
     """Store the session of a person whose groups were just found."""
     key = request.session.get(SESSION_KEY) or secrets.token_urlsafe(_TOKEN_BYTES)
     fields = _fields(key, user_id, identity, tokens, now=now)
-    collection("oidc_sessions").replace_one({"_id": key}, fields, upsert=True)
+    OIDC_SESSIONS().replace_one({"_id": key}, fields, upsert=True)
     request.session[SESSION_KEY] = key
 
 
@@ -55,26 +55,30 @@ def renew(
     """
     key = request.session.get(SESSION_KEY, "")
     fields = _fields(key, user_id, identity, tokens, now=now)
-    renewed = collection("oidc_sessions").replace_one({"_id": key, "user_id": user_id}, fields)
+    renewed = OIDC_SESSIONS().replace_one({"_id": key, "user_id": user_id}, fields)
     if not renewed.matched_count:
         raise RefusedError(Refusal.PROVIDER_LOGOUT)
 
 
 def _fields(
     key: str, user_id: ObjectId, identity: Identity, tokens: Tokens, *, now: datetime
-) -> Document:
-    fields = {
+) -> OidcSessionDocument:
+    encrypted = _encrypted(key, tokens)
+    session: OidcSessionDocument = {
+        "_id": key,
         "user_id": user_id,
         "issuer": settings.OIDC_ISSUER,
         "subject": identity.subject,
         "checked_at": now,
         "check_at": now + CHECK_INTERVAL,
         "expires_at": now + timedelta(seconds=settings.SESSION_COOKIE_AGE) + CHECK_INTERVAL,
-        **_encrypted(key, tokens),
+        "access_token": encrypted["access_token"],
     }
+    if "refresh_token" in encrypted:
+        session["refresh_token"] = encrypted["refresh_token"]
     if identity.session_id is not None:
-        fields["provider_session"] = identity.session_id
-    return fields
+        session["provider_session"] = identity.session_id
+    return session
 
 
 def is_oidc_session(request: HttpRequest) -> bool:
@@ -91,7 +95,7 @@ def subject_of(request: HttpRequest) -> str | None:
 def delete_session(request: HttpRequest, **_: Any) -> None:
     """Delete the document of a session that logs out. A receiver of ``user_logged_out``."""
     if key := request.session.get(SESSION_KEY):
-        collection("oidc_sessions").delete_one({"_id": key})
+        OIDC_SESSIONS().delete_one({"_id": key})
 
 
 def check(request: HttpRequest, *, now: datetime) -> None:
@@ -111,7 +115,7 @@ def check(request: HttpRequest, *, now: datetime) -> None:
     if stored["check_at"] > now:
         return
     # Of concurrent requests, one asks: a provider takes a repeated refresh token for a theft.
-    claimed = collection("oidc_sessions").update_one(
+    claimed = OIDC_SESSIONS().update_one(
         {"_id": key, "check_at": stored["check_at"]},
         {
             "$set": {
@@ -131,9 +135,9 @@ def end_by_provider(logout: Logout) -> int:
     so that the provider can repeat a call that failed.
     """
     key = f"{settings.OIDC_ISSUER} {logout.token_id}"
-    if collection("oidc_logouts").find_one({"_id": key}) is not None:
+    if OIDC_LOGOUTS().find_one({"_id": key}) is not None:
         raise RefusedError(Refusal.CODE, "logout token was used")
-    named: list[Document] = []
+    named: list[dict[str, Any]] = []
     if logout.session_id is not None:
         named.append({"provider_session": logout.session_id})
     if logout.subject is not None:
@@ -141,13 +145,13 @@ def end_by_provider(logout: Logout) -> int:
         condition = {"provider_session": None} if logout.session_id is not None else {}
         named.append({"subject": logout.subject, **condition})
     wanted = {"issuer": settings.OIDC_ISSUER, "$or": named}
-    ended = list(collection("oidc_sessions").find(wanted, {"user_id": 1}))
+    ended = list(OIDC_SESSIONS().find(wanted, {"user_id": 1}))
     ids = [session["_id"] for session in ended]
-    collection("oidc_sessions").delete_many({"_id": {"$in": ids}})
+    OIDC_SESSIONS().delete_many({"_id": {"$in": ids}})
     for user_id in {session["user_id"] for session in ended}:
         record(user_id, "Signed out by the provider.")
     try:
-        collection("oidc_logouts").insert_one({"_id": key, "expires_at": logout.expires_at})
+        OIDC_LOGOUTS().insert_one({"_id": key, "expires_at": logout.expires_at})
     except DuplicateKeyError as error:
         raise RefusedError(Refusal.CODE, "logout token was used") from error
     return len(ended)
@@ -167,7 +171,7 @@ def record_roles(user_id: ObjectId, names: Iterable[str]) -> None:
     record(user_id, f"Roles by the provider: {roles}.")
 
 
-def _confirm_groups(user: StaffUser, stored: Document, *, now: datetime) -> None:
+def _confirm_groups(user: StaffUser, stored: OidcSessionDocument, *, now: datetime) -> None:
     try:
         groups = _ask_for_groups(stored, provider=provider())
     except UnavailableError as error:
@@ -178,10 +182,10 @@ def _confirm_groups(user: StaffUser, stored: Document, *, now: datetime) -> None
     names = accounts.find_roles(groups)
     if accounts.apply_roles(user, names):
         record_roles(user.pk, names)
-    collection("oidc_sessions").update_one({"_id": stored["_id"]}, {"$set": {"checked_at": now}})
+    OIDC_SESSIONS().update_one({"_id": stored["_id"]}, {"$set": {"checked_at": now}})
 
 
-def _ask_for_groups(stored: Document, *, provider: Provider) -> tuple[str, ...]:
+def _ask_for_groups(stored: OidcSessionDocument, *, provider: Provider) -> tuple[str, ...]:
     """Return the person's present groups. Raises RefusedError and UnavailableError.
 
     A refresh token is preferred: it ends with the account and outlives the access token.
@@ -193,16 +197,16 @@ def _ask_for_groups(stored: Document, *, provider: Provider) -> tuple[str, ...]:
     else:
         tokens = flow.refresh(refresh_token, provider=provider)
         # Stored before anything else can fail: the provider may have replaced the old token.
-        collection("oidc_sessions").update_one({"_id": key}, {"$set": _encrypted(key, tokens)})
+        OIDC_SESSIONS().update_one({"_id": key}, {"$set": _encrypted(key, tokens)})
     groups = flow.find_groups(tokens, None, subject=subject, provider=provider)
     return groups or ()
 
 
-def _find(key: str | None) -> Document | None:
+def _find(key: str | None) -> OidcSessionDocument | None:
     if key is None:
         return None
     wanted = {"_id": key, "issuer": settings.OIDC_ISSUER}
-    return collection("oidc_sessions").find_one(wanted)
+    return OIDC_SESSIONS().find_one(wanted)
 
 
 def _encrypted(key: str, tokens: Tokens) -> dict[str, str]:

@@ -18,6 +18,6 @@ def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
         sensitive_variables=sensitive,
         locked=frozenset(slug for slug, shipped in SHIPPED.items() if shipped.is_locked),
     )
-    policies = {category: retention._parse_policy(category, {}) for category in Category}
+    policies = {category: retention._parse_policy(category, None) for category in Category}
     monkeypatch.setattr(types._snapshot_cache, "get", lambda: snapshot)
     monkeypatch.setattr(retention._policies, "get", lambda: policies)
