@@ -26,7 +26,7 @@ from notifications.documents.records import (
     ProviderEventDocument,
 )
 from notifications.store.documents import AttemptReference
-from notifications.store.inbox import MATCH_SENT
+from notifications.store.inbox import FEED_INDEX, MATCH_SENT
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
@@ -38,6 +38,8 @@ MAX_TESTED = 200  # Messages of test clients to one address that are read
 NOT_SENT = (AttemptStatus.FAILED, AttemptStatus.EXPIRED)
 MAX_RECEIPTS = 200  # Mail programs may open an email any number of times
 COUNT_CAP = 10_000  # Upper limit of displayed counts
+ANY_STATUS = {"$in": [status.value for status in NotificationStatus]}
+"""Matches any notification, so that queries name the status and use its index in order of time."""
 
 
 class Ordering(StrEnum):
@@ -67,6 +69,8 @@ class Filter:
     user_id: str | None = None
     type: str | None = None
     category: str | None = None
+    category_types: Sequence[str] | None = None
+    """The types that have, or had, the category. The index on the type serves the category."""
     channel: str | None = None
     statuses: tuple[str, ...] = ()
     """Matches any of these. Empty means all."""
@@ -88,6 +92,8 @@ class Filter:
         fields = ("user_id", "type", "category", "entity_id", "external_id", "source")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
+        if self.category_types is not None and self.type is None:
+            match["type"] = {"$in": list(self.category_types)}
         if self.statuses or self.phases:
             match["status"] = _any_of(self._overall_statuses())
         if self.unread:
@@ -104,7 +110,7 @@ class Filter:
         if ordering.is_by_schedule:
             # The status always takes part, because it precedes the time in the index. The index
             # holds scheduled notifications only.
-            match.setdefault("status", _any_of(tuple(NotificationStatus)))
+            match.setdefault("status", ANY_STATUS)
             scheduled = {"$exists": True, **scheduled}
         if scheduled:
             match["scheduled_at"] = scheduled
@@ -181,9 +187,10 @@ def phones(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
 
 def scheduled_local_of(user_id: str) -> list[NotificationDocument]:
     """Return up to 1,000 open notifications that follow a recipient's local time."""
+    # Of all of the recipient's notifications, which are few.
     wanted = {"user_id": user_id, "scheduled_local": {"$exists": True}, "due_at": {"$exists": True}}
     found = NOTIFICATIONS().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
-    return list(found.hint("ntf_own_clock").limit(MAX_SCHEDULED_LOCAL))
+    return list(found.hint(FEED_INDEX).limit(MAX_SCHEDULED_LOCAL))
 
 
 def page(

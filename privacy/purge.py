@@ -1,8 +1,9 @@
 """Deletes old notifications, and recomputes purge dates after a change of retention."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -11,6 +12,7 @@ from bson import ObjectId
 from domain.states import Category
 from notifications.catalog import retention
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
+from notifications.queries import ANY_STATUS
 from notifications.store import removal
 from notifyproject.platform import clock_check
 
@@ -19,8 +21,9 @@ BATCH = 1_000
 MIN_DAYS, MAX_DAYS = 1, 3_650
 """Bounds of the age. An idempotency key refers to its notification for a day."""
 BACKFILL_BATCH = 500
-INDEX = "ntf_category_created"
 OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
+ENDED: Mapping[str, Any] = {"due_at": None}
+ID_INDEX = "_id_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +95,13 @@ def _oldest(
     client_id: ObjectId | None, before: datetime, last: NotificationDocument | None, limit: int
 ) -> list[NotificationDocument]:
     match: dict[str, Any] = {"created_at": {"$lt": before}, **removal.match_ended_before(before)}
-    if client_id is not None:
-        match["client_id"] = client_id
+    match |= {"status": ANY_STATUS} if client_id is None else {"client_id": client_id}
     if last is not None:
         # Skips what was read before and stays.
         match["created_at"]["$gte"] = last["created_at"]
         match["$or"] = [{"created_at": {"$gt": last["created_at"]}}, {"_id": {"$gt": last["_id"]}}]
     found = NOTIFICATIONS().find(match, {"created_at": 1})
-    index = "ntf_created" if client_id is None else "ntf_client_created"
+    index = "ntf_status_created" if client_id is None else "ntf_client_created"
     return list(found.sort(OLDEST_FIRST).hint(index).limit(limit))
 
 
@@ -114,41 +116,32 @@ class PurgeDateChanges:
 
 def backfill_purge_dates() -> int:
     """Set all purge dates by the current retention. Return how many changed. Idempotent."""
-    changed = 0
-    for policy in retention.read_all():
-        for ids in _backfill_batches(policy.category):
-            changed += removal.set_purge_dates(ids=ids, metadata=policy.metadata)
+    lengths = _retention_lengths()
+    changed = sum(removal.set_purge_dates(ids=ids, metadata=lengths) for ids in _ended_batches())
     log.info("purge_dates_backfilled", notifications=changed)
     return changed
 
 
 def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
     """Count what :func:`backfill_purge_dates` would change. Reads all ended notifications."""
-    changed = deleted = 0
-    for policy in retention.read_all():
-        new = removal.purged_at(policy.metadata)
-        differing = _match_ended(policy.category) | {"$expr": {"$ne": ["$purge_at", new]}}
-        changed += _count(differing)
-        deleted += _count({"$and": [differing, {"$expr": {"$lte": [new, now]}}]})
-    return PurgeDateChanges(notifications=changed, deleted=deleted)
+    new = removal.purged_at(_retention_lengths())
+    differing = {**ENDED, "$expr": {"$ne": ["$purge_at", new]}}
+    is_over = {"$expr": {"$lte": [new, now]}}
+    return PurgeDateChanges(
+        notifications=_count(differing), deleted=_count({"$and": [differing, is_over]})
+    )
 
 
-def _backfill_batches(category: Category) -> Iterator[list[ObjectId]]:
-    ids: list[ObjectId] = []
-    found = NOTIFICATIONS().find(_match_ended(category), {"_id": 1, "created_at": 1})
-    with found.sort(OLDEST_FIRST).hint(INDEX).batch_size(BACKFILL_BATCH) as cursor:
-        for document in cursor:
-            ids.append(document["_id"])
-            if len(ids) == BACKFILL_BATCH:
-                yield ids
-                ids = []
-    if ids:
-        yield ids
+def _retention_lengths() -> dict[Category, timedelta]:
+    return {policy.category: policy.metadata for policy in retention.read_all()}
 
 
-def _match_ended(category: Category) -> dict[str, Any]:
-    return {"category": category.value, "due_at": None}
+def _ended_batches() -> Iterator[list[ObjectId]]:
+    found = NOTIFICATIONS().find(ENDED, {"_id": 1}, hint=ID_INDEX).sort("_id", 1)
+    with found.batch_size(BACKFILL_BATCH) as cursor:
+        while ids := [document["_id"] for document in islice(cursor, BACKFILL_BATCH)]:
+            yield ids
 
 
 def _count(match: dict[str, Any]) -> int:
-    return int(NOTIFICATIONS().count_documents(match, hint=INDEX))
+    return int(NOTIFICATIONS().count_documents(match, hint=ID_INDEX))

@@ -10,6 +10,7 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Phase
+from notifications.catalog import types
 from notifications.queries import Filter, Ordering
 from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Cursor, Page
@@ -89,6 +90,8 @@ def parse_list_request(
     fields = parse_fields(query, NotificationView, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
+    if (category := values.get("category")) is not None:
+        values["category_types"] = types.slugs_of_category(category)
     filters = Filter(client_id=client_id, **{**values, **fixed})
     request = ListRequest(filters=filters, ordering=ordering, limit=limit, fields=fields)
     return replace(request, cursor=paging.parse_cursor(query, list_name=request.list_name))

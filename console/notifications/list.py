@@ -1,6 +1,7 @@
 """The list of notifications, and the base of the other lists of notifications."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib import admin, messages
@@ -13,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from domain.time import utc_now
 from notifications.models import Notification
+from notifications.queries import ANY_STATUS
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..texts.failure_codes import explain_cause
@@ -152,6 +154,7 @@ class NotificationAdmin(NotificationListAdmin):
         filters.CreatedFilter,
     )
     ordering = ("-created_at", "-id")
+    list_match = MappingProxyType({"status": ANY_STATUS})
     created = columns.time_column("Created", "created_at")
 
     def own_urls(self) -> list[URLPattern]:

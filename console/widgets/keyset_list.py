@@ -85,8 +85,9 @@ class KeysetChangeList(BoundedChangeList):
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return a page's rows and one more, nearest first. Raises InvalidCursorError."""
         rows = self.queryset
-        if self.model_admin.list_index and not self.query:
-            rows = rows.filter(Match({}, index=self.model_admin.list_index))
+        admin = self.model_admin
+        if not self.query and (admin.list_index or admin.list_match):
+            rows = rows.filter(Match(admin.list_match, index=admin.list_index))
         if cursor is not None:
             rows = rows.filter(Match(paging.match_beyond(cursor, paging.order_of(order))))
             if cursor.backwards:

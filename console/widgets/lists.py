@@ -1,7 +1,7 @@
 """Base classes of the lists, which limit counts, the time of reads, and filters."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -189,6 +189,8 @@ class ConsoleAdmin(ModelAdmin):
     warn_unsaved_form = True
     changelist_class: type[BoundedChangeList] = BoundedChangeList
     list_index: str | None = None  # Hint for pages without a search; None: MongoDB chooses
+    list_match: Mapping[str, Any] = {}
+    """Condition that all rows meet, with which an index serves the order of those pages."""
     noun = ""  # The console's word for one object, if it isn't the model's
     empty_title = "No items"
     empty_text = ""

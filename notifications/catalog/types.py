@@ -106,6 +106,7 @@ class _Snapshot:
     digested: frozenset[str]
     sensitive_variables: Mapping[str, frozenset[str]]
     locked: frozenset[str]
+    categories: Mapping[str, frozenset[str]]
 
 
 def get_type(name: str) -> TypeConfig:
@@ -126,6 +127,12 @@ def active_types() -> list[TypeConfig]:
 def digested_slugs() -> frozenset[str]:
     """Return the slugs of the types that have a digest and aren't disabled."""
     return _snapshot_cache.get().digested
+
+
+def slugs_of_category(category: str) -> list[str]:
+    """Return the slugs of the types whose notifications may have a category, even if disabled."""
+    categories = _snapshot_cache.get().categories
+    return [slug for slug, known in categories.items() if category in known]
 
 
 def get_template_version(slug: str) -> int:
@@ -151,10 +158,12 @@ def is_locked(slug: str, template_id: str | None = None) -> bool:
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     """Store a type with these fields and keep its template version. Return whether it is new."""
+    category = [fields["category"]] if "category" in fields else []
     result = NOTIFICATION_TYPES().update_one(
         {"_id": slug},
         {
             "$set": {**fields, "updated_at": now},
+            "$addToSet": {"categories": {"$each": category}},
             "$setOnInsert": {"template_version": 0, "created_at": now},
         },
         upsert=True,
@@ -224,6 +233,7 @@ def add_missing_types() -> int:
         for name in ("category", "priority", "on_unknown"):
             fields[name] = str(fields[name])
         fields |= {
+            "categories": [fields["category"]],
             "template_version": 0,
             "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
             "is_active": True,
@@ -250,6 +260,9 @@ def _read_snapshot() -> _Snapshot:
         locked=frozenset(
             d["_id"] for d in documents if _is_locked(d["priority"], d["sensitive_variables"])
         ),
+        categories={
+            d["_id"]: frozenset((d["category"], *(d.get("categories") or ()))) for d in documents
+        },
     )
 
 

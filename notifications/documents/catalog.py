@@ -13,6 +13,7 @@ class NotificationTypeDocument(TypedDict):
     name: str
     description: str
     category: str
+    categories: list[str]
     priority: str
     max_priority: NotRequired[str | None]
     channels: list[str]

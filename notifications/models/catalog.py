@@ -1,5 +1,7 @@
 """Notification types and the versions of their templates."""
 
+from typing import Any
+
 from django.db import models
 from django_mongodb_backend.fields import ArrayField
 
@@ -21,6 +23,8 @@ class NotificationType(models.Model):
     name = models.CharField(max_length=NAME_LENGTH)
     description = models.TextField(blank=True)
     category = choice_field(Category)
+    categories = choices_field(Category, editable=False)
+    """The category and earlier ones, which its older notifications have."""
     priority = choice_field(Priority, default=Priority.NORMAL)
     max_priority = choice_field(Priority, null=True, blank=True)
     """Highest priority of a request; empty: high for marketing, otherwise critical."""
@@ -66,6 +70,11 @@ class NotificationType(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Store the type, and that its notifications may have its category."""
+        self.categories = list(dict.fromkeys((*self.categories, self.category)))
+        super().save(*args, **options)
 
 
 class TemplateVersion(models.Model):

@@ -163,7 +163,6 @@ IN_INBOX = {"inbox_at": {"$exists": True}}
 SNOOZED = {"snoozed_until": {"$exists": True}}
 IN_DIGEST = {"delivery.digest_id": {"$exists": True}}
 HAS_SECRET_EXPIRY = {"encrypted_until": {"$exists": True}}
-SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
@@ -282,9 +281,7 @@ class Notification(models.Model):
                 name="ntf_user_feed",
             ),
             MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),
-            MongoIndex("category", "-created_at", "-_id", name="ntf_category_created"),
             MongoIndex("status", "-created_at", "-_id", name="ntf_status_created"),
-            MongoIndex("-created_at", "-_id", name="ntf_created"),
             MongoIndex("updated_at", name="ntf_updated"),
             MongoIndex("client_id", "-created_at", "-_id", name="ntf_client_created"),
             MongoIndex(
@@ -298,7 +295,6 @@ class Notification(models.Model):
             MongoIndex("recipient.phone", "-created_at", name="ntf_phone", partial=PHONE),
             MongoIndex("entity_id", "-created_at", "-_id", name="ntf_entity", partial=ENTITY),
             MongoIndex("status", "scheduled_at", name="ntf_status_scheduled", partial=SCHEDULED),
-            MongoIndex("scheduled_at", name="ntf_scheduled", partial=SCHEDULED),
             MongoIndex(
                 "client_id",
                 "status",
@@ -364,7 +360,6 @@ class Notification(models.Model):
             MongoIndex(
                 "broadcast_id", "status", "_id", name="ntf_broadcast", partial=FROM_BROADCAST
             ),
-            MongoIndex("user_id", name="ntf_own_clock", partial=SCHEDULED_LOCAL),
             MongoIndex("encrypted_until", name="ntf_encrypted", partial=HAS_SECRET_EXPIRY),
             MongoIndex("callback_due_at", name="ntf_callback", partial=CALLBACK_DUE),
             MongoIndex("delivery.digest_id", "_id", name="ntf_digest", partial=IN_DIGEST),

@@ -12,7 +12,7 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument, UpdateMany
 
-from domain.states import Channel, DeliveryStatus
+from domain.states import Category, Channel, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 
 from .collections import attempts, events, notifications, visits
@@ -272,14 +272,21 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
     return Removed(notifications=deleted, attempts=found)
 
 
-def purged_at(metadata: timedelta) -> Expression:
-    """Return an expression for the purge date: the send time plus the retention ``metadata``."""
+def purged_at(metadata: Mapping[Category, timedelta]) -> Expression:
+    """Return an expression for the purge date: the send time plus its category's retention."""
     send_at = {"$ifNull": ["$scheduled_at", "$created_at"]}
-    return {"$add": [send_at, metadata // MILLISECOND]}
+    lengths = [
+        {"case": {"$eq": ["$category", category.value]}, "then": length // MILLISECOND}
+        for category, length in metadata.items()
+    ]
+    return {"$add": [send_at, {"$switch": {"branches": lengths}}]}
 
 
-def set_purge_dates(*, ids: Sequence[ObjectId], metadata: timedelta) -> int:
-    """Set the purge dates of ended notifications and their attempts. Return how many changed."""
+def set_purge_dates(*, ids: Sequence[ObjectId], metadata: Mapping[Category, timedelta]) -> int:
+    """Set the purge dates of ended notifications and their attempts, by each category's retention.
+
+    Return how many changed.
+    """
     wanted: dict[str, Any] = {"_id": {"$in": list(ids)}, "due_at": None}
     pipeline = [{"$set": {"purge_at": purged_at(metadata)}}]
     changed = notifications().update_many(wanted, pipeline, hint="_id_").modified_count

@@ -143,7 +143,7 @@ def assert_read_once(read: list[Plan], count: int, first: str) -> None:
 
 @pytest.mark.parametrize(
     ("client_id", "first", "count"),
-    [(None, "created_at", COUNT // 2), (SMALL_CLIENT, "client_id", COUNT // 20)],
+    [(None, "status", COUNT // 2), (SMALL_CLIENT, "client_id", COUNT // 20)],
 )
 def test_purgeable_notifications_are_found_by_an_index_oldest_first(
     client_id: ObjectId | None, first: str, count: int

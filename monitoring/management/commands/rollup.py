@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from domain.time import utc_now
 from notifications.documents.notification import NOTIFICATIONS
+from notifications.queries import ANY_STATUS
 
 from ... import rollup
 from ...metrics import INTERVAL_LENGTH, interval_start
@@ -47,7 +48,10 @@ class Command(BaseCommand):
         if until > now or since >= until:
             raise CommandError("--since must be before --until, and neither in the future.")
         first = NOTIFICATIONS().find_one(
-            {}, {"created_at": 1}, sort=[("created_at", 1)], hint="ntf_created"
+            {"status": ANY_STATUS},
+            {"created_at": 1},
+            sort=[("created_at", 1)],
+            hint="ntf_status_created",
         )
         if first is None or first["created_at"] > until:
             raise CommandError(NOTHING_KEPT)

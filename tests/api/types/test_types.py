@@ -102,6 +102,22 @@ def test_put_replaces_the_type_and_keeps_creation_time_and_template(app: App) ->
     assert answer.json()["updated_at"] >= made["updated_at"]
 
 
+def test_category_finds_what_was_accepted_before_the_type_changed_it(app: App) -> None:
+    app.put(PATH, MINIMAL)
+    notification = {"type": "parcel_lost", "recipient": {"email": "ada@example.com"}}
+    request = notification | {"content": {"subject": "Lost", "body": "Your parcel is lost."}}
+    before = app.post("/notifications", request).json()["id"]
+    app.put(PATH, MINIMAL | {"category": "alert"})
+    after = app.post("/notifications", request).json()["id"]
+    found = {
+        category: [
+            one["id"] for one in app.get("/notifications", category=category).json()["results"]
+        ]
+        for category in ("transactional", "alert", "marketing")
+    }
+    assert found == {"transactional": [before], "alert": [after], "marketing": []}
+
+
 def test_removing_a_sensitive_variable_needs_the_scope_and_its_name(db: None) -> None:
     editor = new_app("editor", Scope.TEMPLATES_WRITE)
     security = new_app("security", Scope.TEMPLATES_WRITE, Scope.TYPES_ADMIN)

@@ -22,7 +22,8 @@ STAMPS = {"created_at", "updated_at", "template_version"}
 
 def test_api_fields_equal_stored_fields() -> None:
     assert set(TypeView.__struct_fields__) == FIELDS | STAMPS | {"slug"}
-    assert {field.name for field in NotificationType._meta.fields} == FIELDS | STAMPS | {"slug"}
+    stored = {field.name for field in NotificationType._meta.fields}
+    assert stored == FIELDS | STAMPS | {"slug", "categories"}
 
 
 def test_console_form_has_the_same_fields() -> None:

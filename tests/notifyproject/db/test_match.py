@@ -57,12 +57,12 @@ def test_elem_match_uses_the_delivery_index() -> None:
 def test_match_can_name_an_index() -> None:
     failed = factories.settled(DeliveryStatus.FAILED)
     with plans("notifications") as found:
-        by_time = Match(FAILED_EMAIL, index="ntf_created")
+        by_time = Match(FAILED_EMAIL, index="ntf_updated")
         assert [n.pk for n in Notification.objects.filter(by_time, type="a")] == []
         assert Notification.objects.get(Q(by_time), pk=failed["_id"]).pk == failed["_id"]
         assert Notification.objects.filter(Match(FAILED_EMAIL)).count() == 1
     named, nested, free = (plan.summary for plan in found)
-    assert named == nested == "IXSCAN { created_at: -1, _id: -1 }"
+    assert named == nested == "IXSCAN { updated_at: 1 }"
     assert named != free
 
 

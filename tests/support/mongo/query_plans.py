@@ -21,7 +21,8 @@ class Plan:
 
     @property
     def is_indexed(self) -> bool:
-        return "IXSCAN" in self.summary and "COLLSCAN" not in self.summary
+        uses_index = "IXSCAN" in self.summary or "DISTINCT_SCAN" in self.summary
+        return uses_index and "COLLSCAN" not in self.summary
 
     @property
     def is_by_id(self) -> bool:
