@@ -165,7 +165,9 @@ def get_suppressions(_request: ClientRequest, channel: str, address: str) -> Res
     if channel not in ADDRESS_CHANNELS:
         raise NOT_FOUND.error()
     found = suppressions.find_by_address(channel=channel, address=trim(address))
-    return Response(SuppressionList(results=[suppression_view(one) for one in found]))
+    return Response(
+        SuppressionList(results=[suppression_view(suppression) for suppression in found])
+    )
 
 
 @operation(
@@ -211,7 +213,7 @@ def lift_suppression(request: ClientRequest, channel: str, address: str) -> Resp
     reason = parse_choice("reason", REASONS, request.query_params, problems)
     problems.raise_if_any()
     named_reason = SuppressionReason(reason) if reason else None
-    by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
+    by_others = [reason for reason in SuppressionReason if reason not in RECIPIENT_REASONS]
     reasons = [named_reason] if named_reason else by_others
     lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
     remaining = suppressions.find_by_address(channel=channel, address=address)
@@ -221,7 +223,7 @@ def lift_suppression(request: ClientRequest, channel: str, address: str) -> Resp
     for reason in lifted:
         lifted_id = suppressions.suppression_id(channel, address, reason)
         _record(request, lifted_id, f"Lifted: {reason.value} on {channel}.", flag=DELETION)
-    remaining_reasons = [SuppressionReason(one["reason"]) for one in remaining]
+    remaining_reasons = [SuppressionReason(suppression["reason"]) for suppression in remaining]
     return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))
 
 

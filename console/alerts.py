@@ -200,8 +200,8 @@ class IncidentChangeList(BoundedChangeList):
             found = incidents.open_incidents(limit=MAX_OPEN)
             # Those at the top of the list need no second mention.
             first = [row.pk for row in self.result_list[: len(found)] if row.is_open]
-            if [one["_id"] for one in found] != first:
-                self.open_incidents = [{**one, "pk": one["_id"]} for one in found]
+            if [incident["_id"] for incident in found] != first:
+                self.open_incidents = [{**incident, "pk": incident["_id"]} for incident in found]
 
 
 @admin.register(Incident)
@@ -305,7 +305,7 @@ class IncidentAdmin(ReadOnlyAdmin):
             return refused
         # An outage's card acknowledges also the incidents about the failures that it explains.
         given = (object_id, *request.POST.getlist("also")[:MAX_OPEN])
-        self._acknowledge(request, [key for one in given if (key := parse_id(one)) is not None])
+        self._acknowledge(request, [key for text in given if (key := parse_id(text)) is not None])
         if "next" in request.POST:
             return HttpResponseRedirect(next_page(request))
         return HttpResponseRedirect(

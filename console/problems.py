@@ -113,8 +113,10 @@ class Outage:
     @property
     def unacknowledged(self) -> list[Any]:
         """IDs of its incidents that nobody has acknowledged."""
-        known = [one for one in (self.incident, *self.consequences) if one is not None]
-        return [one["_id"] for one in known if not one.get("acknowledged_at")]
+        known = [
+            incident for incident in (self.incident, *self.consequences) if incident is not None
+        ]
+        return [incident["_id"] for incident in known if not incident.get("acknowledged_at")]
 
     @property
     def color(self) -> str:
@@ -168,11 +170,11 @@ def find_outages(
 ) -> list[Outage]:
     """Return the providers that don't send, those that failed first."""
     found = [
-        _outage(one, work=work, failures=failures, incidents=incidents, now=now)
-        for one in providers
-        if one.health in BLOCKED
+        _outage(provider, work=work, failures=failures, incidents=incidents, now=now)
+        for provider in providers
+        if provider.health in BLOCKED
     ]
-    return sorted(found, key=lambda one: one.is_planned)
+    return sorted(found, key=lambda outage: outage.is_planned)
 
 
 def _outage(
@@ -184,7 +186,7 @@ def _outage(
     now: datetime,
 ) -> Outage:
     name, channel = provider_name(health.name), health.channel
-    circuit = next((one for one in health.circuits if one.name == health.account), None)
+    circuit = next((circuit for circuit in health.circuits if circuit.name == health.account), None)
     is_planned = health.health is Health.PAUSED
     facts = list(_facts(channel, work, failures))
     pause = health.pause
@@ -201,10 +203,10 @@ def _outage(
                 value = format_html("{}, in {}", value, duration((at - now).total_seconds()))
             facts.append(Fact(label="Next probe", value=value))
     own = (
-        one
-        for one in incidents
-        if one.get("kind") in _INCIDENT_KINDS
-        and incident_store.subject_of(one).partition(":")[0] == health.name
+        incident
+        for incident in incidents
+        if incident.get("kind") in _INCIDENT_KINDS
+        and incident_store.subject_of(incident).partition(":")[0] == health.name
     )
     return Outage(
         provider=health.name,
@@ -220,13 +222,15 @@ def _outage(
 
 def _facts(channel: Channel, work: WorkSummary, failures: FailureCounts) -> Iterator[Fact]:
     held = sum(
-        n for (one, reason), n in work.held_on.items() if one is channel and reason in OUTAGES
+        n
+        for (held_channel, reason), n in work.held_on.items()
+        if held_channel is channel and reason in OUTAGES
     )
     query = f"channel={channel.value}"
     waiting_url = f"{reverse(WAITING)}?{query}" if held else None
     yield Fact(label="Held", value=f"{held:,}", url=waiting_url)
-    own = [one for one in failures.groups if one.channel is channel]
-    causes = {F(one.code): one.count for one in own if one.code in PROVIDER_CAUSES}
+    own = [group for group in failures.groups if group.channel is channel]
+    causes = {F(group.code): group.count for group in own if group.code in PROVIDER_CAUSES}
     expired = causes.pop(F.EXPIRED, 0)
     failed = sum(causes.values())
     url = f"{reverse(FAILURES)}?{query}&failed_within=24h"
@@ -317,27 +321,33 @@ def join_matters(
     RECENT. Of several outages of a channel, the first has what all of them explain.
     """
     told = {outage.incident["_id"] for outage in outages if outage.incident is not None}
-    others = [one for one in incidents if one["_id"] not in told]
+    others = [incident for incident in incidents if incident["_id"] not in told]
     first = {outage.channel: outage.provider for outage in reversed(outages)}
     explained = {
-        one["_id"]: first[channel]
-        for one in others
-        if (channel := _explaining_channel(one, rules.get(one["rule_id"]), failures, first.keys()))
+        other["_id"]: first[channel]
+        for other in others
+        if (
+            channel := _explaining_channel(
+                other, rules.get(other["rule_id"]), failures, first.keys()
+            )
+        )
     }
     joined = [
         replace(
             outage,
-            consequences=[one for one in others if explained.get(one["_id"]) == outage.provider],
+            consequences=[
+                other for other in others if explained.get(other["_id"]) == outage.provider
+            ],
         )
         for outage in outages
     ]
     alerts, left = [], list(issues)
-    for one in others:
-        if one["_id"] in explained:
+    for other in others:
+        if other["_id"] in explained:
             continue
-        own = [issue for issue in left if _is_about(one, rules.get(one["rule_id"]), issue)]
+        own = [issue for issue in left if _is_about(other, rules.get(other["rule_id"]), issue)]
         left = [issue for issue in left if issue not in own]
-        alerts.append(Alert(incident=one, issues=own))
+        alerts.append(Alert(incident=other, issues=own))
     return Matters(outages=joined, alerts=alerts, issues=left)
 
 
@@ -350,12 +360,12 @@ def _explaining_channel(
     """Return the channel whose outage explains an incident about failures, or None."""
     if incident["kind"] != AlertKind.FAILURES or rule is None or rule.type:
         return None
-    own = [one for one in failures.groups if rule.channel in (None, "", one.channel)]
+    own = [group for group in failures.groups if rule.channel in (None, "", group.channel)]
     explained: Counter[Channel] = Counter()
-    for one in own:
-        if one.channel in out and one.code in PROVIDER_CAUSES:
-            explained[one.channel] += one.count
-    if sum(one.count for one in own) - explained.total() > rule.threshold:
+    for group in own:
+        if group.channel in out and group.code in PROVIDER_CAUSES:
+            explained[group.channel] += group.count
+    if sum(group.count for group in own) - explained.total() > rule.threshold:
         return None
     return next((channel for channel, _ in explained.most_common(1)), None)
 
@@ -383,28 +393,28 @@ def service_status(
     there is another issue or an open incident. ``incidents`` are those that no outage explains.
     """
     by_channel: dict[Channel, list[ProviderHealth]] = {}
-    for one in providers:
-        by_channel.setdefault(one.channel, []).append(one)
+    for provider in providers:
+        by_channel.setdefault(provider.channel, []).append(provider)
     outages: list[Cause] = []
     paused: list[Cause] = []
     told: set[Channel] = set()
     for channel, own in by_channel.items():
-        if all(one.health in BLOCKED for one in own):
+        if all(provider.health in BLOCKED for provider in own):
             told.add(channel)
-            is_planned = all(one.health is Health.PAUSED for one in own)
+            is_planned = all(provider.health is Health.PAUSED for provider in own)
             (paused if is_planned else outages).append(
                 Cause(f"{CHANNELS[channel]} isn't sent", _provider_url())
             )
     outages += [Cause(issue.text) for issue in issues if issue.is_outage]
     paused += [
-        Cause(_describe(one), _provider_url(one.name))
-        for one in providers
-        if one.health is Health.PAUSED and one.channel not in told
+        Cause(_describe(provider), _provider_url(provider.name))
+        for provider in providers
+        if provider.health is Health.PAUSED and provider.channel not in told
     ]
     degraded = [
-        Cause(_describe(one), _provider_url(one.name))
-        for one in providers
-        if one.health not in (Health.HEALTHY, Health.PAUSED) and one.channel not in told
+        Cause(_describe(provider), _provider_url(provider.name))
+        for provider in providers
+        if provider.health not in (Health.HEALTHY, Health.PAUSED) and provider.channel not in told
     ]
     others = sum(not issue.is_outage for issue in issues) + len(incidents)
     if others:

@@ -32,7 +32,7 @@ def address_of_test(request: HttpRequest, *, channel: Channel) -> str:
     if channel is Channel.PUSH and text:
         known = DEVICES().find_one({"_id": text}, {"_id": 1})
         own = () if known else devices.page(user_id=text, limit=devices.MAX_PAGE).documents
-        return next((str(one["_id"]) for one in own if one["is_active"]), text)
+        return next((str(device["_id"]) for device in own if device["is_active"]), text)
     return text
 
 
@@ -41,7 +41,7 @@ def offered_devices(request: HttpRequest) -> list[tuple[str, str]]:
     if not request.user.has_perm("devices.view_device"):
         return []
     found = DEVICES().find({"is_active": True}, _SHOWN).sort("last_seen", -1)
-    return [(one["_id"], _label(one)) for one in found.limit(OFFERED)]
+    return [(device["_id"], _label(device)) for device in found.limit(OFFERED)]
 
 
 def _label(device: Any) -> str:

@@ -187,13 +187,13 @@ def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
 def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
     limit = now - timedelta(minutes=rule.threshold)
     wanted = {"disabled_at": {"$lte": limit}, "disabled_reason": {"$in": ["failing", "gone"]}}
-    for one in CALLBACKS().find(wanted).limit(MAX_CALLBACKS):
+    for document in CALLBACKS().find(wanted).limit(MAX_CALLBACKS):
         yield _finding(
             rule,
-            str(one["_id"]),
+            str(document["_id"]),
             title="Callback endpoint disabled",
-            detail=f"{one.get('host', 'The endpoint')} has been disabled since "
-            f"{one['disabled_at']:%Y-%m-%d %H:%M} UTC, after repeated failures.",
+            detail=f"{document.get('host', 'The endpoint')} has been disabled since "
+            f"{document['disabled_at']:%Y-%m-%d %H:%M} UTC, after repeated failures.",
         )
 
 

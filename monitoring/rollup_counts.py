@@ -207,7 +207,7 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     seconds: dict[tuple[Any, ...], float] = defaultdict(float)
     request_seconds: dict[tuple[Any, ...], float] = defaultdict(float)
     for attempts in _batches(_attempts(since, until)):
-        deliveries = _deliveries({one["_id"]["notification"] for one in attempts})
+        deliveries = _deliveries({attempt["_id"]["notification"] for attempt in attempts})
         for attempt in attempts:
             own = attempt["_id"]
             found = deliveries.get((own["notification"], own["channel"]))
@@ -216,7 +216,7 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
                 counts[key] += 1
                 seconds[key] += waited
                 request_seconds[key] += (attempt.get("duration") or 0) / 1000
-                devices.update((*key[:_SHARED], *one) for one in _device_results(attempt))
+                devices.update((*key[:_SHARED], *result) for result in _device_results(attempt))
     for key, count in counts.items():
         own = dict(zip(_GROUP_FIELDS, key, strict=True))
         yield {
@@ -272,14 +272,14 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[Row, Row
 
 
 def _device_results(attempt: Row) -> Iterator[tuple[Any, ...]]:
-    for one in attempt["devices"]:
-        if one["status"] != A.EXPIRED:
+    for device in attempt["devices"]:
+        if device["status"] != A.EXPIRED:
             yield (
-                one.get("platform"),
-                one["status"],
-                one.get("error_code"),
-                "delivered_at" in one,
-                "opened_at" in one,
+                device.get("platform"),
+                device["status"],
+                device.get("error_code"),
+                "delivered_at" in device,
+                "opened_at" in device,
             )
 
 

@@ -121,7 +121,7 @@ class Filter:
         if not self.phases:
             return self.statuses
         wanted = self.statuses or tuple(NotificationStatus)
-        return [one for one in wanted if PHASES[NotificationStatus(one)] in self.phases]
+        return [status for status in wanted if PHASES[NotificationStatus(status)] in self.phases]
 
 
 def _any_of(values: Sequence[str]) -> Any:
@@ -174,14 +174,16 @@ def existing_ids(ids: Sequence[ObjectId]) -> set[ObjectId]:
 def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     """Return the trace context of these notifications' acceptance, for those that were traced."""
     found = NOTIFICATIONS().find({"_id": {"$in": list(ids)}}, {"traceparent": 1})
-    return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
+    return {
+        document["_id"]: document["traceparent"] for document in found if "traceparent" in document
+    }
 
 
 def phones(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     """Return the numbers that notifications were sent to. Test notifications are left out."""
     wanted = {"_id": {"$in": list(ids)}, "is_test": {"$ne": True}}
     found = NOTIFICATIONS().find(wanted, {"recipient.phone": 1})
-    numbers = {one["_id"]: one.get("recipient", {}).get("phone") for one in found}
+    numbers = {document["_id"]: document.get("recipient", {}).get("phone") for document in found}
     return {notification: phone for notification, phone in numbers.items() if phone}
 
 
@@ -257,7 +259,7 @@ def _is_only_tested(email: str) -> bool:
     found = NOTIFICATIONS().find(
         wanted, {"_id": 0, "is_test": 1}, hint="ntf_email", limit=limit, batch_size=limit
     )
-    flags = [one.get("is_test", False) for one in found]
+    flags = [document.get("is_test", False) for document in found]
     return 0 < len(flags) <= MAX_TESTED and all(flags)
 
 
@@ -277,11 +279,11 @@ def attempts_with_receipts(document: NotificationDocument) -> list[DeliveryAttem
     found = attempts_of(document["_id"])
     for delivery in document["delivery"]:
         sent = [
-            one
-            for one in found
-            if one["channel"] == delivery["channel"] and one["status"] not in NOT_SENT
+            document
+            for document in found
+            if document["channel"] == delivery["channel"] and document["status"] not in NOT_SENT
         ]
-        if len({one.get("device_id") for one in sent}) == 1:
+        if len({document.get("device_id") for document in sent}) == 1:
             if (delivered_at := delivery.get("delivered_at")) is not None:
                 sent[-1].setdefault("delivered_at", delivered_at)
             if (read_at := delivery.get("read_at")) is not None:
@@ -331,7 +333,7 @@ def count_waiting_members(ids: Sequence[ObjectId]) -> Mapping[ObjectId, int]:
         {"$group": {"_id": "$delivery.digest_id", "count": {"$sum": 1}}},
     ]
     found = collection(NOTIFICATIONS.name).aggregate(pipeline, hint="ntf_digest")
-    return {one["_id"]: one["count"] for one in found}
+    return {document["_id"]: document["count"] for document in found}
 
 
 def members_of_digest(digest_id: ObjectId) -> list[NotificationDocument]:
@@ -344,4 +346,4 @@ def members_of_digest(digest_id: ObjectId) -> list[NotificationDocument]:
 def statuses(ids: Sequence[ObjectId]) -> dict[ObjectId, NotificationStatus]:
     """Return the statuses of notifications by ID. Raises PyMongoError."""
     found = NOTIFICATIONS().find({"_id": {"$in": list(ids)}}, {"status": 1})
-    return {one["_id"]: NotificationStatus(one["status"]) for one in found}
+    return {document["_id"]: NotificationStatus(document["status"]) for document in found}

@@ -91,7 +91,7 @@ def list_devices(request: ClientRequest) -> Response:
     problems.raise_if_any()
     page = queries.page(user_id=user_id, limit=page_request.limit, cursor=page_request.cursor)
     states = presence.read([document["_id"] for document in page.documents])
-    results = [device_view(one, states.get(one["_id"])) for one in page.documents]
+    results = [device_view(device, states.get(device["_id"])) for device in page.documents]
     cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
     return Response(DeviceList(results=results, **cursors))
 
@@ -125,7 +125,7 @@ def remove_device(request: ClientRequest, device_id: str) -> Response:
     # Also what replaced it: the app that removes it may not know the newer ID.
     document = queries.current(device_id)
     ids = {device_id} if document is None else {device_id, document["_id"]}
-    if not sum(registration.remove(device_id=one) for one in ids):
+    if not sum(registration.remove(device_id=device_id) for device_id in ids):
         raise NOT_FOUND.error()
     _record(request, device_id, "Deleted.", flag=DELETION)
     return Response(status=204)

@@ -90,15 +90,15 @@ def _view(recipient: RecipientDocument | None) -> InboxPreferences:
         preferences=stored.preferences,
         quiet_hours=stored.quiet_hours,
         # Alerts go to operators, and no preference applies to them.
-        types=[_choice(one) for one in types.active_types() if one.slug != ALERT_TYPE],
+        types=[_choice(config) for config in types.active_types() if config.slug != ALERT_TYPE],
     )
 
 
-def _choice(one: TypeConfig) -> PreferenceChoice:
+def _choice(config: TypeConfig) -> PreferenceChoice:
     return PreferenceChoice(
-        slug=one.slug,
-        name=one.name,
-        category=one.category,
-        channels=list(one.channels),
-        is_locked=one.is_locked,
+        slug=config.slug,
+        name=config.name,
+        category=config.category,
+        channels=list(config.channels),
+        is_locked=config.is_locked,
     )

@@ -103,7 +103,7 @@ def _parse_ordering(query: QueryDict, problems: ProblemCollector) -> Ordering:
     default = Ordering.SCHEDULED if is_by_schedule else Ordering.NEWEST
     ordering = Ordering(parse_choice("ordering", list(Ordering), query, problems) or default)
     if is_by_schedule and not ordering.is_by_schedule:
-        allowed = one_of([one for one in Ordering if one.is_by_schedule]).rstrip(".")
+        allowed = one_of([ordering for ordering in Ordering if ordering.is_by_schedule]).rstrip(".")
         detail = f"{allowed} with {' or '.join(SCHEDULED_FILTERS)}."
         problems.add("/ordering", "conflict", detail)
     return ordering
@@ -138,7 +138,7 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
         OpenApiParameter(
             "ordering",
             str,
-            enum=[one.value for one in Ordering],
+            enum=[ordering.value for ordering in Ordering],
             default=Ordering.NEWEST.value,
             description="`-` is descending. An order by `scheduled_at` lists scheduled "
             "notifications only, and is the only one with `scheduled_after` or `scheduled_before`, "

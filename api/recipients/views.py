@@ -161,11 +161,11 @@ def export_recipient(request: ClientRequest, user_id: str) -> Response:
         preferences=preferences_view(data.recipient) if data.recipient else None,
         devices=[device_view(device, states.get(device["_id"])) for device in data.devices],
         topics=list(data.topics),
-        suppressions=[suppression_view(one) for one in data.suppressions],
+        suppressions=[suppression_view(suppression) for suppression in data.suppressions],
         whatsapp_ids=list(data.whatsapp_ids),
         last_inbound_at=data.last_inbound_at,
         notifications=notification_views(data.notifications, shows_registry=True, now=utc_now()),
-        attempts=[attempt_view(one) for one in data.attempts],
+        attempts=[attempt_view(attempt) for attempt in data.attempts],
         next=paging.document_cursor(data.notifications[-1], list_name=LIST, order=NEWEST_FIRST)
         if data.has_more
         else None,

@@ -90,7 +90,7 @@ def list_types(request: ClientRequest) -> Response:
     page_request = paging.parse_page_request(request.query_params, list_name=TYPES)
     page = types.page(limit=page_request.limit, cursor=page_request.cursor)
     links = paging.page_links(page, list_name=TYPES, order=types.BY_SLUG)
-    return Response(TypeList(results=[type_view(one) for one in page.documents], **links))
+    return Response(TypeList(results=[type_view(kind) for kind in page.documents], **links))
 
 
 @operation(scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
@@ -126,7 +126,7 @@ def put_type(request: ClientRequest, slug: str) -> Response:
         slug, fields, version=_published_number(before) if before else SHIPPED_VERSION
     ):
         raise InvalidRequestError(
-            [FieldProblem("/sensitive_variables", one.code, one.place) for one in faults]
+            [FieldProblem("/sensitive_variables", fault.code, fault.place) for fault in faults]
         )
     is_new = types.define_type(slug, fields, now=utc_now())
     document = _type_or_404(slug)

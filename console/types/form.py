@@ -99,7 +99,7 @@ class NotificationTypeForm(forms.ModelForm):
     )
     on_unknown = forms.ChoiceField(
         label="If the outcome is unknown",
-        choices=[(one.value, UNKNOWN_LABELS[one]) for one in UnknownPolicy],
+        choices=[(policy.value, UNKNOWN_LABELS[policy]) for policy in UnknownPolicy],
         initial=UnknownPolicy.RETRY.value,
         widget=UnfoldAdminRadioSelectWidget,
     )

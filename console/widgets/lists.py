@@ -298,12 +298,14 @@ class ConsoleAdmin(ModelAdmin):
         if not change:
             obj.save()
         elif names := self.changed_columns(form):
-            automatic = (one.name for one in self.opts.fields if getattr(one, "auto_now", False))
+            automatic = (
+                field.name for field in self.opts.fields if getattr(field, "auto_now", False)
+            )
             obj.save(update_fields=[*names, *automatic])
 
     def changed_columns(self, form: Any) -> list[str]:
         """Return the names of the stored fields that a form changes."""
-        stored = {one.name for one in self.opts.concrete_fields}
+        stored = {field.name for field in self.opts.concrete_fields}
         return [name for name in form.changed_data if name in stored]
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:

@@ -96,8 +96,8 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
             now=now,
         )
     except InvalidRequestError as wrong:
-        for one in wrong.problems:
-            problems.add(one.pointer, one.code, one.detail)
+        for problem in wrong.problems:
+            problems.add(problem.pointer, problem.code, problem.detail)
     if sample is not None and sample.priority is Priority.CRITICAL:
         expected = "A broadcast's priority must be high, normal or low."
         problems.add("/priority", "critical_broadcast", expected)
@@ -131,7 +131,7 @@ def _unknown_topic(topic: str, caller: Caller) -> str:
 def _end(request: BroadcastRequest) -> datetime | None:
     """Return when a valid broadcast ends: at its expiry, or when its event begins."""
     times = [request.expires_at, request.event_at]
-    return min((time.parse_timestamp(one) for one in times if one is not None), default=None)
+    return min((time.parse_timestamp(text) for text in times if text is not None), default=None)
 
 
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:

@@ -184,9 +184,9 @@ def applying_limits(
     if types.is_locked(type_slug, template_id):
         return []
     return [
-        one
-        for one in active_limits()
-        if one.applies_to(type_slug=type_slug, category=category, channel=channel)
+        limit
+        for limit in active_limits()
+        if limit.applies_to(type_slug=type_slug, category=category, channel=channel)
     ]
 
 
@@ -199,20 +199,20 @@ def read_usages(
     limits: Mapping[str, Sequence[Limit]], *, now: datetime
 ) -> dict[str, list[LimitUsage]]:
     """Return how much of their limits people have used, with one read. Raises PyMongoError."""
-    wanted = [(one.name, person) for person, own in limits.items() for one in own]
+    wanted = [(limit.name, person) for person, own in limits.items() for limit in own]
     counters = read_counters(wanted) if wanted else {}
     return {
-        person: [_usage_of(one, counters.get((one.name, person)), now) for one in own]
+        person: [_usage_of(limit, counters.get((limit.name, person)), now) for limit in own]
         for person, own in limits.items()
     }
 
 
 def _usage_of(limit: Limit, counter: LimitUsesDocument | None, now: datetime) -> LimitUsage:
     own = limit if counter is None else stricter_of(counter).applied_to(limit)
-    times = [] if counter is None else [one["at"] for one in counter.get("uses", ())]
+    times = [] if counter is None else [use["at"] for use in counter.get("uses", ())]
     uses = sorted(at for at in times if at > now - own.period)
     line = () if counter is None else counter.get("waiting", ())
-    planned = [one["until"] for one in line if one["until"] > now]
+    planned = [place["until"] for place in line if place["until"] > now]
     return LimitUsage(
         limit=own,
         uses=uses,
@@ -232,8 +232,8 @@ def limit_of(document: LimitDocument) -> Limit:
     return Limit(
         name=document["_id"],
         types=frozenset(document["types"]),
-        categories=frozenset(Category(one) for one in document["categories"]),
-        channels=frozenset(Channel(one) for one in document["channels"]),
+        categories=frozenset(Category(category) for category in document["categories"]),
+        channels=frozenset(Channel(channel) for channel in document["channels"]),
         maximum=document["max"],
         period=timedelta(seconds=document["period_seconds"]),
         min_gap=timedelta(seconds=document["min_gap_seconds"]),
@@ -241,4 +241,4 @@ def limit_of(document: LimitDocument) -> Limit:
     )
 
 
-_limits = SharedCache("limits", lambda: tuple(limit_of(one) for one in read_limits()))
+_limits = SharedCache("limits", lambda: tuple(limit_of(limit) for limit in read_limits()))

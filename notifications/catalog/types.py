@@ -121,7 +121,7 @@ def get_type(name: str) -> TypeConfig:
 def active_types() -> list[TypeConfig]:
     """Return the types that aren't disabled, by category and slug."""
     active = _snapshot_cache.get().active.values()
-    return sorted(active, key=lambda one: (list(Category).index(one.category), one.slug))
+    return sorted(active, key=lambda config: (list(Category).index(config.category), config.slug))
 
 
 def digested_slugs() -> frozenset[str]:
@@ -254,7 +254,7 @@ def _read_snapshot() -> _Snapshot:
     active = {d["_id"]: _parse_type(d) for d in documents if d["is_active"]}
     return _Snapshot(
         active=active,
-        digested=frozenset(slug for slug, one in active.items() if one.digest is not None),
+        digested=frozenset(slug for slug, config in active.items() if config.digest is not None),
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
         sensitive_variables={d["_id"]: frozenset(d["sensitive_variables"]) for d in documents},
         locked=frozenset(

@@ -115,16 +115,16 @@ def _make_record(
     for index, content in enumerate(contents):
         if (earlier := first.setdefault(content, index)) != index:
             refusals[index] = RepeatedItemError(earlier)
-    to_prepare = {n: one for n, one in enumerate(requests) if n not in refusals}
+    to_prepare = {n: request for n, request in enumerate(requests) if n not in refusals}
     if backlog.is_overloaded(now=now):
-        critical = {n: one for n, one in to_prepare.items() if _is_critical(one)}
+        critical = {n: request for n, request in to_prepare.items() if _is_critical(request)}
         overloaded = OverloadedError(backlog.RETRY_AFTER)
         if not critical:
             raise overloaded
         refusals |= dict.fromkeys(to_prepare.keys() - critical.keys(), overloaded)
         to_prepare = critical
     prepared, invalid = _prepare(to_prepare, caller=caller, now=now)
-    ids = {n: one.id for n, one in prepared.items()}
+    ids = {n: notification.id for n, notification in prepared.items()}
     return _Record(ids=ids, refusals={**refusals, **invalid}, created_at=now), prepared
 
 
@@ -149,7 +149,7 @@ def _is_critical(request: BulkItem) -> bool:
 def _prepare(
     items: Mapping[int, BulkItem], *, caller: Caller, now: datetime
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    requests = [one for one in items.values() if isinstance(one, NotificationRequest)]
+    requests = [request for request in items.values() if isinstance(request, NotificationRequest)]
     snapshot = load_recipients(requests, now=now)
     render_cache = RenderCache()
     prepared: dict[int, NewNotification] = {}
@@ -181,10 +181,16 @@ def _prepare_missing(
     # The first call may be about to store them, too: both store the same. An item that has become
     # invalid, for example because its type was deleted, was never acknowledged.
     stored = queries.existing_ids(list(record.ids.values()))
-    missing = {index: one for index, one in record.ids.items() if one not in stored}
+    missing = {
+        index: notification_id
+        for index, notification_id in record.ids.items()
+        if notification_id not in stored
+    }
     items = {index: requests[index] for index in missing}
     prepared, invalid = _prepare(items, caller=caller, now=record.created_at)
-    return {n: replace(one, id=missing[n]) for n, one in prepared.items()}, invalid
+    return {
+        n: replace(notification, id=missing[n]) for n, notification in prepared.items()
+    }, invalid
 
 
 def _truncate_problems(refusal: InvalidRequestError) -> InvalidRequestError:
@@ -218,7 +224,11 @@ def _store_accepted(
     crash_points.reach(Boundary.BULK_ENQUEUED)
     completed = replace(
         record,
-        ids={index: one for index, one in record.ids.items() if index not in refusals},
+        ids={
+            index: notification_id
+            for index, notification_id in record.ids.items()
+            if index not in refusals
+        },
         refusals={**record.refusals, **refusals},
     )
     return _complete(completed, caller=caller, now=now)
@@ -252,7 +262,7 @@ def _dump_record(record: _Record) -> dict[str, Any]:
 
 
 def _load_record(document: IdempotencyKeyDocument) -> _Record:
-    refusals = {one["place"]: _load_refusal(one) for one in document["refusals"]}
+    refusals = {refusal["place"]: _load_refusal(refusal) for refusal in document["refusals"]}
     ids: list[ObjectId] = document["notification_ids"]
     accepted = (index for index in range(len(ids) + len(refusals)) if index not in refusals)
     return _Record(

@@ -28,11 +28,11 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
     What an unknown person wrote is stored under the user ID, until the number is known. Idempotent.
     """
     _learn(contents.identities, now)
-    changes = [(one.previous, one.current) for one in contents.changes]
+    changes = [(change.previous, change.current) for change in contents.changes]
     whatsapp_learning.carry_over(changes, now=now)
-    people = [one.phone or one.user_id or "" for one in contents.messages]
-    chosen = [one.phone or one.user_id or "" for one in contents.preferences]
-    refused = [one.phone or one.user_id or "" for one in contents.closed_windows]
+    people = [message.phone or message.user_id or "" for message in contents.messages]
+    chosen = [preference.phone or preference.user_id or "" for preference in contents.preferences]
+    refused = [window.phone or window.user_id or "" for window in contents.closed_windows]
     numbers = whatsapp_identities.numbers_of({*people, *chosen, *refused})
     service_windows.record_inbound(
         [
@@ -48,11 +48,11 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
         for number in numbers[person] or (person,)
     )
     preferences = [
-        replace(one, phone=next(iter(numbers[person]), person))
-        for person, one in zip(chosen, contents.preferences, strict=True)
+        replace(preference, phone=next(iter(numbers[person]), person))
+        for person, preference in zip(chosen, contents.preferences, strict=True)
     ]
     apply_opt_outs(preferences, provider=provider, now=now)
-    unknown = {one for one in (*people, *chosen) if not numbers[one]}
+    unknown = {person for person in (*people, *chosen) if not numbers[person]}
     if unknown:
         log.warning("whatsapp_users_unknown", provider=provider, count=len(unknown))
     return len(unknown)
@@ -63,15 +63,27 @@ def _learn(identities: Sequence[Identity], now: datetime) -> None:
 
     Receipts of test messages say nothing about a person: the sandbox's user IDs are not people's.
     """
-    references = {one.user_id: one.reference for one in identities if one.reference is not None}
+    references = {
+        identity.user_id: identity.reference
+        for identity in identities
+        if identity.reference is not None
+    }
     parsed = {user: AttemptReference.parse(text) for user, text in references.items()}
-    ids = {user: one.notification_id for user, one in parsed.items() if one is not None}
+    ids = {
+        user: reference.notification_id
+        for user, reference in parsed.items()
+        if reference is not None
+    }
     known = queries.phones(sorted(set(ids.values()))) if ids else {}
-    told = {user: known[one] for user, one in ids.items() if one in known}
+    told = {
+        user: known[notification_id]
+        for user, notification_id in ids.items()
+        if notification_id in known
+    }
     reported = {
-        one.user_id: one.phone
-        for one in identities
-        if one.phone is not None and (one.user_id not in ids or one.user_id in told)
+        identity.user_id: identity.phone
+        for identity in identities
+        if identity.phone is not None and (identity.user_id not in ids or identity.user_id in told)
     }
     whatsapp_learning.learn(told | reported, now=now)
 
@@ -84,10 +96,10 @@ def apply_opt_outs(
     # since. An opt-in lifts only the recipient's own opt-out. An opt-out that arrives after a newer
     # opt-in still applies, which errs on the safe side.
     keys = {_event_keys(preference, provider): preference for preference in preferences}
-    every = sorted(one for some in keys for one in some)
+    every = sorted(event_id for some in keys for event_id in some)
     found = PROVIDER_EVENTS().find({"_id": {"$in": every}}, {"_id": 1})
     seen = {document["_id"] for document in found}
-    events = {some[0]: one for some, one in keys.items() if seen.isdisjoint(some)}
+    events = {some[0]: key for some, key in keys.items() if seen.isdisjoint(some)}
     for key, preference in sorted(events.items(), key=lambda event: event[1].at):
         _apply_opt_out(preference, provider=provider, at=min(preference.at, now))
         PROVIDER_EVENTS().update_one(

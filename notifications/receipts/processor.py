@@ -123,7 +123,9 @@ def apply_early_receipts(*, now: datetime, limit: int = 2_000) -> int:
     stored = list(EARLY_RECEIPTS().find(sort=newest, limit=limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
-        early = [_restore(one["receipt"]) for one in stored if one["provider"] == provider]
+        early = [
+            _restore(document["receipt"]) for document in stored if document["provider"] == provider
+        ]
         applied = apply_receipts(early, provider=provider, now=now)
         found += len(early) - applied.unmatched
     return found
@@ -132,7 +134,7 @@ def apply_early_receipts(*, now: datetime, limit: int = 2_000) -> int:
 def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
     known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
     by_id = [r for r in receipts if known[r.event_id] is None and r.provider_id]
-    ids = {one for r in by_id for one in (r.provider_id or "", *r.other_ids)}
+    ids = {message_id for r in by_id for message_id in (r.provider_id or "", *r.other_ids)}
     sent = queries.by_provider_message(sorted(ids))
     for receipt in by_id:
         known[receipt.event_id] = _match(receipt, sent)
@@ -149,9 +151,10 @@ def _match(receipt: Receipt, sent: Mapping[str, Sequence[SentMessage]]) -> Attem
         if len(found) > 1 and receipt.address is not None:
             wanted = address_key(Channel.EMAIL.value, receipt.address)
             found = [
-                one
-                for one in found
-                if one.email is not None and address_key(Channel.EMAIL.value, one.email) == wanted
+                attempt
+                for attempt in found
+                if attempt.email is not None
+                and address_key(Channel.EMAIL.value, attempt.email) == wanted
             ]
         if len(found) == 1:
             return found[0].reference
@@ -168,8 +171,12 @@ def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) 
         is_final = receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW
         (final if is_final else early).append(receipt)
     is_new = _store_early(early, provider, now)
-    new = [*final, *(one for one in early if is_new(one))]
-    emails = {one.address for one in new if one.address_effect and "@" in (one.address or "")}
+    new = [*final, *(receipt for receipt in early if is_new(receipt))]
+    emails = {
+        receipt.address
+        for receipt in new
+        if receipt.address_effect and "@" in (receipt.address or "")
+    }
     tested = queries.only_tested([email for email in emails if email])
     for receipt in new:
         if receipt.address not in tested:
@@ -180,7 +187,9 @@ def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) 
     if final:
         keys = [_event_key(receipt, provider) for receipt in final]
         EARLY_RECEIPTS().delete_many({"_id": {"$in": keys}})
-    _remember([_applied_entry(one, provider, now) for one in final if one.address_effect])
+    _remember(
+        [_applied_entry(receipt, provider, now) for receipt in final if receipt.address_effect]
+    )
 
 
 def _store_early(
@@ -209,7 +218,7 @@ def _store_early(
         # A concurrent call stored them, and takes care of their addresses.
         if not is_duplicate(error):
             raise
-        known |= {str(documents[one["index"]]["_id"]) for one in error.details["writeErrors"]}
+        known |= {str(documents[error["index"]]["_id"]) for error in error.details["writeErrors"]}
     return lambda receipt: _event_key(receipt, provider) not in known
 
 

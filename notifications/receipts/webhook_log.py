@@ -65,11 +65,11 @@ def _other_count(contents: WebhookContents) -> int:
 
 def _people_keys(contents: WebhookContents) -> list[str]:
     people: list[InboundMessage | MarketingPreference] = [*contents.messages, *contents.preferences]
-    told = [name for one in people for name in (one.user_id, one.phone) if name]
-    changed = [name for one in contents.changes for name in (one.previous, one.current)]
+    told = [name for person in people for name in (person.user_id, person.phone) if name]
+    changed = [name for change in contents.changes for name in (change.previous, change.current)]
     return [
-        address_digest(Channel.WHATSAPP.value, one) if is_number(one) else one
-        for one in dict.fromkeys((*told, *changed))
+        address_digest(Channel.WHATSAPP.value, name) if is_number(name) else name
+        for name in dict.fromkeys((*told, *changed))
     ]
 
 

@@ -115,12 +115,15 @@ def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]
 
 def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     """Erase the content of notifications and of their attempts. Return how many. Idempotent."""
-    ids = [one.id for one in erasables]
+    ids = [erasable.id for erasable in erasables]
     if not ids:
         return 0
     erase_digests(user_id=user_id, ids=_digests_of(ids), now=now)
     count = erase_content(ids, now=now)
-    keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
+    keys = {
+        Inbox(client_id, user_id).key
+        for client_id in {erasable.client_id for erasable in erasables}
+    }
     visits().delete_many({"_id": {"$in": sorted(keys)}})
     return count
 
@@ -139,8 +142,8 @@ def erase_content(ids: Sequence[ObjectId], *, now: datetime) -> int:
 def _digests_of(ids: Sequence[ObjectId]) -> list[ObjectId]:
     wanted = {"_id": {"$in": list(ids)}, "delivery.digest_id": {"$exists": True}}
     found = notifications().find(wanted, {"delivery.digest_id": 1}, hint="_id_")
-    deliveries = [one for document in found for one in document["delivery"]]
-    return list({id_ for one in deliveries if (id_ := one.get("digest_id")) is not None})
+    deliveries = [delivery for document in found for delivery in document["delivery"]]
+    return list({id_ for delivery in deliveries if (id_ := delivery.get("digest_id")) is not None})
 
 
 def _remove_receipt_reasons(ids: Sequence[ObjectId]) -> None:
@@ -266,7 +269,7 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
     # The hint prevents MongoDB from choosing the index on ``updated_at``.
     deleted = notifications().delete_many(over, hint="_id_").deleted_count
     left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
-    gone = [one for one in ids if one not in left]
+    gone = [notification_id for notification_id in ids if notification_id not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
     _remove_receipt_reasons(gone)
     return Removed(notifications=deleted, attempts=found)
@@ -291,8 +294,10 @@ def set_purge_dates(*, ids: Sequence[ObjectId], metadata: Mapping[Category, time
     pipeline = [{"$set": {"purge_at": purged_at(metadata)}}]
     changed = notifications().update_many(wanted, pipeline, hint="_id_").modified_count
     times = [
-        UpdateMany({"notification_id": one["_id"]}, {"$set": {"purge_at": one["purge_at"]}})
-        for one in notifications().find(wanted, {"purge_at": 1}, hint="_id_")
+        UpdateMany(
+            {"notification_id": document["_id"]}, {"$set": {"purge_at": document["purge_at"]}}
+        )
+        for document in notifications().find(wanted, {"purge_at": 1}, hint="_id_")
     ]
     if times:
         attempts().bulk_write(times, ordered=False)

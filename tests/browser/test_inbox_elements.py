@@ -351,7 +351,9 @@ def test_changes_made_offline_are_sent_later(site: Site) -> None:
     page.reload()
     expect(row).to_have_count(1)
     # The browser reports the requests that failed while it was offline.
-    site.problems = [one for one in site.problems if "ERR_INTERNET_DISCONNECTED" not in one]
+    site.problems = [
+        problem for problem in site.problems if "ERR_INTERNET_DISCONNECTED" not in problem
+    ]
 
 
 def test_preferences_are_chosen_by_keyboard(site: Site) -> None:
@@ -391,12 +393,12 @@ def test_last_of_two_quick_choices_is_stored(site: Site) -> None:
             route.continue_()
 
     page.route("**/preferences", hold_the_first)
-    with page.expect_request(lambda one: one.method == "PUT"):
+    with page.expect_request(lambda request: request.method == "PUT"):
         page.get_by_role("checkbox", name=re.compile("Quiet hours")).check()
     page.get_by_label("From").fill("21:30")
     page.get_by_label("From").press("Tab")
     page.wait_for_timeout(300)
-    with page.expect_response(lambda one: "21:30" in (one.request.post_data or "")):
+    with page.expect_response(lambda request: "21:30" in (request.request.post_data or "")):
         held[0].continue_()
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     page.reload()
@@ -427,7 +429,7 @@ def test_list_that_failed_is_read_again(site: Site) -> None:
     site.send("Order 1002 shipped")
     expect(page.locator("notify-inbox li")).to_have_count(2)
     # The browser reports the requests that this test aborted.
-    site.problems = [one for one in site.problems if "ERR_FAILED" not in one]
+    site.problems = [problem for problem in site.problems if "ERR_FAILED" not in problem]
 
 
 def test_bell_works_by_keyboard(site: Site) -> None:
@@ -566,7 +568,7 @@ def test_archived_and_snoozed_items_have_views_of_their_own(site: Site) -> None:
     expect(row).to_have_count(2)
     for view, subjects in (("Unread", ["3"]), ("Snoozed", ["1"]), ("Archived", ["0"])):
         page.get_by_role("button", name=view, exact=True).click()
-        expect(row).to_contain_text([f"Order {one} shipped" for one in subjects])
+        expect(row).to_contain_text([f"Order {subject} shipped" for subject in subjects])
         expect(row).to_have_count(len(subjects))
     page.get_by_role("button", name="Move to inbox: Order 0 shipped").click()
     expect(page.get_by_text("Nothing is archived")).to_be_visible()

@@ -71,7 +71,7 @@ def test_backlog_is_not_counted_beyond_its_cap() -> None:
     assert sum(plan.keys for plan in read) <= 101 + 2 * len(Priority)
 
 
-@pytest.mark.parametrize("by", [one for one in GroupBy if one is not GroupBy.PLATFORM])
+@pytest.mark.parametrize("by", [group for group in GroupBy if group is not GroupBy.PLATFORM])
 @pytest.mark.parametrize(
     ("selection", "count", "first"),
     [
@@ -101,18 +101,18 @@ def test_statistics_by_platform_read_only_pushes_and_their_attempts() -> None:
         new(channels=(Channel.PUSH,), created_at=NOON + number * SECOND) for number in range(30)
     ]
     acceptance.accept(pushes, now=NOW)
-    ids = {"_id": {"$in": [one.id for one in pushes]}}
+    ids = {"_id": {"$in": [push.id for push in pushes]}}
     collection("delivery_attempts").insert_many(
         [
             {
-                "_id": f"{one.id}.push.1.{device}",
-                "notification_id": one.id,
+                "_id": f"{push.id}.push.1.{device}",
+                "notification_id": push.id,
                 "device_id": device,
                 "attempt_number": 1,
                 "status": "sent",
                 "platform": "ios",
             }
-            for one in pushes
+            for push in pushes
             for device in ("a", "b")
         ]
     )
@@ -125,7 +125,7 @@ def test_statistics_by_platform_read_only_pushes_and_their_attempts() -> None:
     finally:
         collection("notifications").delete_many(ids)
         collection("delivery_attempts").delete_many({})
-    assert [(one.value, one.total) for one in found.groups] == [("ios", 60)]
+    assert [(group.value, group.total) for group in found.groups] == [("ios", 60)]
     (plan,) = read
     assert plan.summary.startswith("IXSCAN { delivery.channel: 1")
     assert not plan.sorts

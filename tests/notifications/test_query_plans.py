@@ -71,12 +71,12 @@ def _work_on(count: int) -> None:
         some = ids[start * 5 : start * 5 + 100]
         claims = leases.claim(ids=some, channel=EMAIL, worker="w", now=NOW)
         begun = leases.start(claims, provider="sendgrid", worker="w", now=NOW)
-        leases.settle([_outcome(one, n) for n, one in enumerate(begun)], now=NOW)
+        leases.settle([_outcome(delivery, n) for n, delivery in enumerate(begun)], now=NOW)
 
 
-def _outcome(one: ClaimedDelivery, number: int) -> Settlement:
+def _outcome(claim: ClaimedDelivery, number: int) -> Settlement:
     status = {0: S.FAILED, 1: S.UNKNOWN}.get(number % 25, S.SENT)
-    return factories.settlement(one, status, at=NOW)
+    return factories.settlement(claim, status, at=NOW)
 
 
 def explain(read: Callable[[], Any], name: str = "notifications") -> tuple[Any, list[Plan]]:
@@ -214,7 +214,7 @@ def test_read_all_reads_the_recipients_history_alone() -> None:
 
 def test_unread_of_a_recipient_who_read_nearly_all_reads_no_others() -> None:
     user = {"user_id": "user-8"}
-    ids = [one["_id"] for one in collection("notifications").find(user, {"_id": 1})]
+    ids = [document["_id"] for document in collection("notifications").find(user, {"_id": 1})]
     mark = {"$set": {"is_read": True}}
     collection("notifications").update_many({"_id": {"$in": ids[:-3]}}, mark)
     try:
@@ -261,7 +261,7 @@ def test_due_deliveries_are_read_from_open_work_oldest_first(priority: Priority)
     found, read = explain(lambda: fair_queue.due(queue, until=NOW, now=NOW, limit=50))
     assert found
     assert_efficient(read)
-    assert [one.at for one in found] == sorted(one.at for one in found)
+    assert [shown.at for shown in found] == sorted(shown.at for shown in found)
 
 
 def test_claim_reads_only_its_batch() -> None:

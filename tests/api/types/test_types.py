@@ -49,7 +49,8 @@ def test_new_type_is_usable_at_once(app: App) -> None:
         "sensitive_variables": ["pin", "code"],
         "template_version": 0,
         "approved_templates": [
-            {**one, "body": None, "button": None} for one in COMPLETE["approved_templates"]
+            {**template, "body": None, "button": None}
+            for template in COMPLETE["approved_templates"]
         ],
     }
     assert {name: body[name] for name in expected} == expected
@@ -111,7 +112,8 @@ def test_category_finds_what_was_accepted_before_the_type_changed_it(app: App) -
     after = app.post("/notifications", request).json()["id"]
     found = {
         category: [
-            one["id"] for one in app.get("/notifications", category=category).json()["results"]
+            result["id"]
+            for result in app.get("/notifications", category=category).json()["results"]
         ]
         for category in ("transactional", "alert", "marketing")
     }
@@ -145,7 +147,7 @@ def test_removing_a_sensitive_variable_needs_the_scope_and_its_name(db: None) ->
         editor.put(PATH, {**MINIMAL, "sensitive_variables": ["pin", "link", "a"]}).status_code
         == 200
     )
-    messages = [one.change_message for one in LogEntry.objects.order_by("pk")]
+    messages = [entry.change_message for entry in LogEntry.objects.order_by("pk")]
     expected = "By client security: Changed: sensitive_variables. No longer sensitive: code."
     assert messages[1] == expected
 
@@ -244,17 +246,17 @@ def test_all_problems_are_reported_at_once(app: App) -> None:
 
 def test_types_are_listed_by_slug(app: App) -> None:
     app.put(PATH, MINIMAL | {"is_active": False})
-    found = [one for page in pages(app.get, "/types", limit=5) for one in page]
-    slugs = [one["slug"] for one in found]
+    found = [listed_type for page in pages(app.get, "/types", limit=5) for listed_type in page]
+    slugs = [listed_type["slug"] for listed_type in found]
     assert slugs == sorted({"parcel_lost", *(default.slug for default in DEFAULT_TYPES)})
-    listed = next(one for one in found if one["slug"] == "parcel_lost")
+    listed = next(listed_type for listed_type in found if listed_type["slug"] == "parcel_lost")
     assert listed == app.get(PATH).json()
 
 
 def test_types_are_read_in_the_order_of_an_index(app: App) -> None:
     with plans("notification_types") as found:
         app.get("/types", limit=3)
-    (plan,) = [one for one in found if one.returned == 4]
+    (plan,) = [plan for plan in found if plan.returned == 4]
     assert plan.is_by_id
     assert plan.examined == 4
     assert not plan.sorts
@@ -263,7 +265,9 @@ def test_types_are_read_in_the_order_of_an_index(app: App) -> None:
 def _as_sent(app: App, slug: str) -> dict[str, Any]:
     derived = ("slug", "template_version", "created_at", "updated_at")
     return {
-        name: one for name, one in app.get(f"/types/{slug}").json().items() if name not in derived
+        name: listed_type
+        for name, listed_type in app.get(f"/types/{slug}").json().items()
+        if name not in derived
     }
 
 

@@ -54,7 +54,7 @@ def problems_of(**fields: Any) -> dict[str, str]:
     }
     if templates := fields.pop("templates", None):
         fields["approved_templates"] = [
-            WhatsAppTemplateRequest(**(TEMPLATE | one)) for one in templates
+            WhatsAppTemplateRequest(**(TEMPLATE | template)) for template in templates
         ]
     try:
         definitions.validate_type("parcel_lost", TypeRequest(**(default | fields)))
@@ -110,14 +110,14 @@ def test_values_are_stored_in_normal_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "one", [{}, {"locale": "pt-BR", "language": "pt_BR"}, {"language": "fil"}, {"parameters": []}]
+    "given", [{}, {"locale": "pt-BR", "language": "pt_BR"}, {"language": "fil"}, {"parameters": []}]
 )
-def test_valid_whatsapp_template_is_stored(one: dict[str, Any]) -> None:
-    assert problems_of(templates=[one]) == {}
+def test_valid_whatsapp_template_is_stored(given: dict[str, Any]) -> None:
+    assert problems_of(templates=[given]) == {}
 
 
 @each_case(
-    "one, field, code",
+    "given, field, code",
     [
         ({"locale": ""}, "locale", "invalid_locale"),
         ({"locale": "pt_PT"}, "locale", "invalid_locale"),
@@ -130,9 +130,9 @@ def test_valid_whatsapp_template_is_stored(one: dict[str, Any]) -> None:
     ],
 )
 def test_invalid_whatsapp_template_is_reported_with_its_pointer(
-    one: dict[str, Any], field: str, code: str
+    given: dict[str, Any], field: str, code: str
 ) -> None:
-    assert problems_of(templates=[{}, {"locale": "en"} | one]) == {
+    assert problems_of(templates=[{}, {"locale": "en"} | given]) == {
         f"/approved_templates/1/{field}": code
     }
 
@@ -178,7 +178,7 @@ def test_sensitive_variables_are_limited() -> None:
 
 
 @each_case(
-    "one, problem",
+    "given, problem",
     [
         ({"body": "Parcel {{1}} is lost."}, {}),
         ({"body": "Parcel {{parcel}} is lost."}, {"body": "wrong_placeholders"}),
@@ -193,7 +193,7 @@ def test_sensitive_variables_are_limited() -> None:
     ],
 )
 def test_wording_of_a_whatsapp_template_matches_its_parameters(
-    one: dict[str, Any], problem: dict[str, str]
+    given: dict[str, Any], problem: dict[str, str]
 ) -> None:
     expected = {f"/approved_templates/0/{field}": code for field, code in problem.items()}
-    assert problems_of(templates=[one]) == expected
+    assert problems_of(templates=[given]) == expected
