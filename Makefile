@@ -11,6 +11,7 @@
 # make oidc    sign in to the console at a real OpenID provider in a browser; needs Node.js: docs/guides/sign_in.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make settings   write .env.example, docs/reference/settings.md, and the lists for Kubernetes from the variables
+# make data-model   write docs/reference/data_model.md from the models
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker,
 #              LATENCY=100 for providers that take 100 ms: docs/reference/fault_injection.md
@@ -37,7 +38,7 @@ TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test slow coverage lint fuzz fuzz-templates security oidc client settings web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test slow coverage lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -93,6 +94,9 @@ client: .venv/dev
 
 settings: .venv/dev
 	$(BIN)/python -m notifyproject.settings.documents
+
+data-model: .venv/dev
+	$(BIN)/python scripts/data_model.py
 
 web:
 	cd clients/web && npm ci --no-audit --no-fund && npm run check && npm run build && npm test
