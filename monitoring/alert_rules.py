@@ -186,7 +186,8 @@ def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
     limit = now - timedelta(minutes=rule.threshold)
-    wanted = {"disabled_at": {"$lte": limit}, "disabled_reason": {"$in": ["failing", "gone"]}}
+    by_service = ["failing", "gone", "stuck"]
+    wanted = {"disabled_at": {"$lte": limit}, "disabled_reason": {"$in": by_service}}
     for document in CALLBACKS().find(wanted).limit(MAX_CALLBACKS):
         yield _finding(
             rule,

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from access.clients import registry as clients
 from access.models import StaffUser
+from callbacks.events import DisabledReason
 from delivery import circuit_breaker, pipeline, provider_pauses, worker
 from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
@@ -237,14 +238,15 @@ def test_paused_provider_opens_an_incident_after_an_hour() -> None:
 
 
 def test_disabled_callback_opens_an_incident_unless_disabled_by_hand() -> None:
-    for reason in ("failing", "by_operator"):
+    for reason in DisabledReason:
         collection("callbacks").insert_one(
-            {"host": "app.example.com", "disabled_at": NOW, "disabled_reason": reason}
+            {"host": f"{reason}.example.com", "disabled_at": NOW, "disabled_reason": reason.value}
         )
     evaluate(NOW + MINUTE)
-    (incident,) = found()
-    assert incident["kind"] == AlertKind.CALLBACK_DISABLED
-    assert "app.example.com" in incident["detail"]
+    details = [one["detail"] for one in found() if one["kind"] == AlertKind.CALLBACK_DISABLED]
+    for reason in DisabledReason:
+        is_told = any(f"{reason}.example.com" in detail for detail in details)
+        assert is_told is (reason is not DisabledReason.BY_OPERATOR), reason
 
 
 def test_last_key_of_a_client_opens_an_incident_30_days_before_its_expiry() -> None:
