@@ -76,7 +76,8 @@ class ThemedPeriodicTaskForm(PeriodicTaskForm):
                 self.fields[name].label, self.fields[name].help_text = label, help_text
         self.fields["regtask"].widget = RegisteredTaskWidget()
         self.fields["task"].widget = UnfoldAdminTextInputWidget()
-        self.fields["interval"].required = True
+        if "interval" in self.fields:  # Not for those who may only look.
+            self.fields["interval"].required = True
 
     def clean(self) -> dict[str, Any] | None:
         """Check the fields together, unless the task itself is refused.
@@ -126,7 +127,7 @@ class PeriodicTaskAdmin(SingleDeletionAdmin):
     run_count = text_column("Run count", "total_run_count")
     fieldsets = (
         section(None, "name", "regtask", "task", "enabled", "description"),
-        section("Schedule", "interval", "start_time", "one_off", "last_run_at", "total_run_count"),
+        section("Schedule", "interval", "one_off", "start_time", "last_run_at", "total_run_count"),
         section("Arguments", "args", "kwargs"),
         section(
             "Execution",

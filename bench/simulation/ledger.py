@@ -273,7 +273,7 @@ class Ledger:
         members: dict[ObjectId, list[str]] = defaultdict(list)
         merged: dict[str, set[str]] = defaultdict(set)
         for document in self.notifications.find({}, {"content": 0, "data": 0, "error_history": 0}):
-            name: str = document["external_id"]
+            name = document.get("external_id", "")
             found[name] += 1
             for delivery in document["delivery"]:
                 self.counts[delivery["status"]] += 1

@@ -26,7 +26,6 @@ from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
 from notifications.catalog import limits
 from notifications.store import leases
 from notifyproject.db.collections import collection
-from providers.registry import providers_for
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
@@ -62,13 +61,12 @@ def primary(client: Client, document: Any) -> list[str]:
     return re.findall(r'button-primary"[^>]*>([^<]+)</button>', page)
 
 
-def pause(at: Any) -> None:
+def pause(at: Any, _provider: ScriptedProvider | None = None) -> None:
     provider_pauses.pause("fcm", by="maria", reason="OPS-7", now=at)
 
 
-def open_circuit(at: Any) -> None:
-    [fcm] = providers_for(EMAIL)
-    CircuitReporter().trip(fcm.account, now=at, retry_after=3_600, reason="Token expired.")
+def open_circuit(at: Any, provider: ScriptedProvider) -> None:
+    CircuitReporter().trip(provider.account, now=at, retry_after=3_600, reason="Token expired.")
 
 
 OUTAGES = {
@@ -84,11 +82,11 @@ OUTAGES = {
 @pytest.mark.parametrize("outage", OUTAGES)
 @pytest.mark.parametrize("is_sensitive", [False, True], ids=["plain", "code"])
 def test_message_that_expires_in_an_outage_is_a_failure_with_its_cause(
-    console: Client, outage: str, is_sensitive: bool
+    console: Client, fcm: ScriptedProvider, outage: str, is_sensitive: bool
 ) -> None:
     begin, was, is_held = OUTAGES[outage]
     start = utc_now() - 10 * MINUTE
-    begin(start)
+    begin(start, fcm)
     document = factories.accepted(created_at=start, expires_at=start + 5 * MINUTE)
     dispatch(document["_id"], at=start)
     dispatch(document["_id"], at=start + MINUTE / 2)
@@ -196,7 +194,7 @@ def in_quiet_hours() -> None:
     ],
 )
 def test_send_now_is_offered_only_where_it_sends(
-    console: Client, weekly: None, cause: str, text: str
+    console: Client, fcm: ScriptedProvider, weekly: None, cause: str, text: str
 ) -> None:
     now = utc_now()
     if cause == "limit":
@@ -208,7 +206,7 @@ def test_send_now_is_offered_only_where_it_sends(
     if "pause" in cause:
         pause(now)
     elif cause == "circuit":
-        open_circuit(now)
+        open_circuit(now, fcm)
     elif cause == "quiet":
         in_quiet_hours()
     if not later:

@@ -142,9 +142,9 @@ def test_time_zone_moves_notifications_of_all_clients(ada: App, other_app: App) 
     assert sent_at(ada, bobs) == nine_oclock_in(LISBON)
 
 
-def test_time_zone_change_reads_only_what_it_moves(ada: App) -> None:
+def test_time_zone_change_reads_only_notifications_of_the_person(ada: App) -> None:
     for _ in range(50):
-        factories.accepted(client_id=ada.id, channels=(Channel.EMAIL,))
+        factories.accepted(client_id=ada.id, channels=(Channel.EMAIL,), user_id="grace")
     schedule(ada)
     with plans("notifications") as found:
         set_zone(ada, TOKYO)
