@@ -1,5 +1,6 @@
 """Structures of the type and template operations."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,7 +17,6 @@ from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models.catalog import NOTE_LENGTH
-from notifications.store.documents import Document
 from notifications.validation import (
     FieldProblem,
     ProblemCollector,
@@ -147,7 +147,7 @@ class EmptyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The body of an action without parameters."""
 
 
-def template_parts(raw: Document) -> tuple[Parts, str]:
+def template_parts(raw: Mapping[str, Any]) -> tuple[Parts, str]:
     """Return the parts and the note of a body; raises ApiError and InvalidRequestError."""
     request = convert(raw, TemplateRequest)
     problems = ProblemCollector()

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from access.clients.inbox_tokens import LIFETIME
 from access.models import APIClient, Scope
 from devices import queries as devices
+from devices.documents import DeviceDocument
 from devices.models import DeactivationReason, Platform
 from domain.addresses import EMAIL, WHATSAPP
 from domain.limits import describe_use
@@ -25,7 +26,6 @@ from notifications.catalog import limits, types
 from notifications.catalog.digests import OFF
 from notifications.documents import notification as stored
 from notifications.queries import Ordering
-from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions, topics
 from recipients.masking import can_reveal_addresses, mask_text
@@ -196,9 +196,9 @@ def _suppressions(
     ]
 
 
-def _device(device: Document) -> dict[str, Any]:
+def _device(device: DeviceDocument) -> dict[str, Any]:
     reason = device.get("deactivation_reason")
-    confirmations = [device[n] for n in ("last_accepted_at", "last_receipt_at") if device.get(n)]
+    confirmations = [device.get("last_accepted_at"), device.get("last_receipt_at")]
     inactive = DEVICES[DeactivationReason(reason)].label if reason else "Inactive"
     return {
         "name": device.get("device_model") or f"{device['_id'][:12]}…",
@@ -207,7 +207,7 @@ def _device(device: Document) -> dict[str, Any]:
         "is_active": device["is_active"],
         "state": "Active" if device["is_active"] else inactive,
         "seen": device.get("last_seen"),
-        "last_confirmed": max(confirmations, default=None),
+        "last_confirmed": max((time for time in confirmations if time), default=None),
     }
 
 
