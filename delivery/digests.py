@@ -27,7 +27,7 @@ from domain.errors import FailureCode
 from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import Clock, utc_now
-from domain.zones import first_known
+from domain.zones import first_known_zone
 from notifications import callback_events
 from notifications.catalog import digests as definitions
 from notifications.catalog import limits, retention, types
@@ -295,7 +295,7 @@ def _opening(
             return None
         window = own if own is not None and not isinstance(own, str) else window
     own_zone = registered.timezone if registered else None
-    zone = first_known(own_zone, claimed.recipient.timezone)
+    zone = first_known_zone(own_zone, claimed.recipient.timezone)
     key = None
     if digest.key is not None:
         key = str(claimed.data.get(digest.key, ""))[:KEY_LENGTH]

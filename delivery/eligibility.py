@@ -12,7 +12,7 @@ from domain.plans import FIRST_STEP, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
 from domain.wait_reasons import describe_hold
-from domain.zones import first_known
+from domain.zones import first_known_zone
 from notifications.catalog import types
 from notifications.store.documents import ClaimedDelivery, NotSent
 from notifications.store.leases import LEASES
@@ -115,7 +115,7 @@ def parse_quiet_hours(
     """
     if not stored or not stored["enabled"]:
         return None
-    zone = first_known(stored.get("timezone"), own_zone, notification_zone)
+    zone = first_known_zone(stored.get("timezone"), own_zone, notification_zone)
     return QuietHours.parse(start=stored["start"], end=stored["end"], zone=zone)
 
 
@@ -181,7 +181,7 @@ def _with_current_zone(
     known = claimed.recipient
     if zone is None or zone == known.timezone or "timezone" in known.given:
         return claimed
-    if first_known(zone) != zone:
+    if first_known_zone(zone) != zone:
         return claimed
     return replace(claimed, moved_to=zone)
 

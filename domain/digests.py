@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from .states import Channel
 from .time import resolve_local
-from .zones import first_known
+from .zones import first_known_zone
 
 CLOSE_GRACE = timedelta(seconds=5)
 """Time after a window's end in which members that joined just before it are still stored."""
@@ -94,7 +94,7 @@ def window_end(window: timedelta | Schedule, *, now: datetime, recipient_zone: s
     """Return when a window that a message opens now ends."""
     if isinstance(window, timedelta):
         return now + window
-    return next_time(window, now=now, zone=ZoneInfo(first_known(window.zone, recipient_zone)))
+    return next_time(window, now=now, zone=ZoneInfo(first_known_zone(window.zone, recipient_zone)))
 
 
 def next_time(schedule: Schedule, *, now: datetime, zone: ZoneInfo) -> datetime:

@@ -53,7 +53,7 @@ def find_zone_name(text: str) -> str | None:
     return found
 
 
-def first_known(*names: str | None) -> str:
+def first_known_zone(*names: str | None) -> str:
     """Return the first of these IANA names that this version's time zone data has, or ``UTC``.
 
     Stored names were checked, but the version that stored them can have newer data.

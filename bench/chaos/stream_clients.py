@@ -65,7 +65,7 @@ def user(number: int) -> str:
 
 
 def issue_tokens(count: int, *, client_id: ObjectId) -> Iterator[str]:
-    """Yield an inbox token for each of so many recipients."""
+    """Yield an inbox token for each of ``count`` recipients."""
     # After Django's setup
     from access.clients import inbox_tokens
 

@@ -20,7 +20,7 @@ from domain.addresses import EMAIL, WHATSAPP
 from domain.limits import describe_use
 from domain.states import Category, Channel
 from domain.time import utc_now
-from domain.zones import first_known
+from domain.zones import first_known_zone
 from notifications import queries
 from notifications.catalog import limits, types
 from notifications.catalog.digests import OFF
@@ -164,7 +164,7 @@ def _quiet_hours(person: Mapping[str, Any]) -> str:
     hours = person.get("quiet_hours") or {}
     if not hours.get("enabled"):
         return "None"
-    zone = first_known(hours.get("timezone"), person.get("timezone"))
+    zone = first_known_zone(hours.get("timezone"), person.get("timezone"))
     return f"{hours.get('start')} to {hours.get('end')} ({zone})"
 
 

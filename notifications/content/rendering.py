@@ -15,7 +15,7 @@ from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
 from domain.mailboxes import parse_mailbox
 from domain.states import Channel
-from domain.zones import first_known
+from domain.zones import first_known_zone
 from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
@@ -334,7 +334,7 @@ def _to_html(text: str) -> str:
 def _template_variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
     known = {"name": recipient.name, "locale": recipient.locale}
     known_fields = {name: value for name, value in known.items() if value is not None}
-    return {**data, "recipient": {**known_fields, "timezone": first_known(recipient.timezone)}}
+    return {**data, "recipient": {**known_fields, "timezone": first_known_zone(recipient.timezone)}}
 
 
 def _render_part(

@@ -35,7 +35,7 @@ class Readers:
         return read_file(self.log_file)
 
     def wait_received(self, count: int) -> int:
-        """Wait until so many events have arrived, or are late; return how many haven't."""
+        """Wait until ``count`` events have arrived, or are late; return how many haven't."""
         deadline = time.monotonic() + LATE_SECONDS
         while (missing := count - len(self.log().received)) > 0 and time.monotonic() < deadline:
             time.sleep(0.5)
