@@ -14,10 +14,9 @@ from domain.limits import Overflow
 from domain.states import AudienceKind, BroadcastStatus, NotificationStatus, Priority
 from domain.time import utc_now
 from notifications.broadcasts import control, creation, preview, repository
-from notifications.broadcasts.documents import request_of
 from notifications.broadcasts.preview import BroadcastPreview
 from notifications.broadcasts.repository import MAX_EXAMPLES, NEWEST_FIRST
-from notifications.broadcasts.requests import BroadcastRequest
+from notifications.broadcasts.requests import BroadcastRequest, request_of
 from notifications.catalog.plans import PlanRequest
 from notifications.documents.broadcasts import BroadcastDocument
 from notifications.intake.requests import Caller, ContentRequest

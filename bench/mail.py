@@ -88,7 +88,7 @@ def new_notification(
 ) -> Any:
     """Return the mail, or an inbox item (``in_app``), as a notification that is due at ``at``."""
     from domain import content
-    from notifications.store.documents import NewDelivery, NewNotification
+    from notifications.store.new_notifications import NewDelivery, NewNotification
 
     return NewNotification(
         id=ObjectId(),

@@ -40,15 +40,15 @@ STEPS: Mapping[str, str] = {
 FORMS = (
     "notifications.intake.requests.NotificationRequest",
     "notifications.intake.preparation.Prepared",
-    "notifications.store.documents.NewNotification",
+    "notifications.store.new_notifications.NewNotification",
     "notifications.store.acceptance.Accepted",
     "notifications.intake.acceptance.Acceptance",
-    "notifications.store.documents.ClaimedDelivery",
+    "notifications.store.claims.ClaimedDelivery",
     "delivery.sending.PreparedDelivery",
     "providers.contract.SendRequest",
     "providers.contract.SendResult",
     "delivery.results.TargetResult",
-    "notifications.store.documents.Settlement",
+    "notifications.store.claims.Settlement",
 )
 """The names of one email on its way, in their order."""
 IMPLEMENTATIONS = {

@@ -15,8 +15,8 @@ from monitoring.alerts import STAFF_PREFIX, operators
 from notifications.documents.notification import NotificationDocument
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
-from notifications.store.documents import content_of
 from notifications.store.inbox import Inbox
+from notifications.store.reading import content_of
 from notifyproject.db import paging
 from notifyproject.db.paging import InvalidCursorError
 

@@ -26,7 +26,7 @@ import structlog
 
 from devices.models import Platform
 from domain.addresses import address_key
-from notifications.store.documents import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import encryption, valkey
 from providers.contract import Provider
 from providers.http import MAX_RETRY_AFTER

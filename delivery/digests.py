@@ -41,13 +41,9 @@ from notifications.intake.requests import NotificationRequest
 from notifications.queueing import wakeups
 from notifications.store import acceptance, digests, removal, steps
 from notifications.store.acceptance import Accepted
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.digests import Closing, Opening, Seal, Window
-from notifications.store.documents import (
-    ClaimedDelivery,
-    NewDelivery,
-    NewNotification,
-    NotSent,
-)
+from notifications.store.new_notifications import NewDelivery, NewNotification
 from notifications.validation import ProblemCollector
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary

@@ -14,7 +14,7 @@ from domain.time import QuietHours
 from domain.wait_reasons import describe_hold
 from domain.zones import first_known_zone
 from notifications.catalog import types
-from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.leases import LEASES
 from notifications.store.removal import DELETION_REASON
 from providers.labels import provider_name

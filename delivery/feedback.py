@@ -20,7 +20,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.states import DeliveryStatus
-from notifications.store.documents import ClaimedDelivery, NotSent, Settlement
+from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Provider, ReceiptlessProvider, SendResult

@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from notifications.catalog import limits
 from notifications.store import limit_uses
-from notifications.store.documents import ClaimedDelivery, NotSent, Settlement
+from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from notifications.store.limit_uses import MovedUp, Refusal, RefusalKind, UseRequest
 
 from .digests import digest_for

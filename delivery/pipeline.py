@@ -18,7 +18,7 @@ from domain.time import Clock, utc_now
 from notifications.catalog.limits import active_limits
 from notifications.queueing.wakeups import Wakeup
 from notifications.store import leases
-from notifications.store.documents import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name

@@ -13,7 +13,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog import types
 from notifications.content import engine, redaction, reminders, rendering
-from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.encrypted_content import decrypt
 from notifyproject.platform.encryption import DecryptionError
 from privacy import unsubscribe

@@ -10,7 +10,7 @@ from domain import retry
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.states import AttemptStatus, DeliveryStatus
 from domain.wait_reasons import WaitReason
-from notifications.store.documents import ClaimedDelivery, Settlement, TargetAttempt
+from notifications.store.claims import ClaimedDelivery, Settlement, TargetAttempt
 from notifications.store.leases import NOT_ATTEMPTED
 from providers.contract import SendResult
 

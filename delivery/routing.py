@@ -13,7 +13,7 @@ from domain import retry
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus, Priority
 from domain.wait_reasons import Hold, WaitReason
-from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
 from . import circuit_breaker, provider_pauses

@@ -12,7 +12,7 @@ import structlog
 from domain.time import Clock
 from domain.wait_reasons import WaitReason
 from notifications.store import leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name

@@ -15,7 +15,7 @@ from domain.content import SensitiveContent
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.time import Clock
 from notifications.content.redaction import mask_response
-from notifications.store.documents import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import crash_points, event_loop, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.logs import buffered_lines

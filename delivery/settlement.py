@@ -17,7 +17,7 @@ from notifications import callback_events
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import Wakeup
 from notifications.store import leases, steps
-from notifications.store.documents import ClaimedDelivery, NotSent, Settlement
+from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 

@@ -11,8 +11,8 @@ from domain import retry
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications.catalog import types
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.device_attempts import DeviceHistory, device_histories
-from notifications.store.documents import ClaimedDelivery, NotSent
 from recipients import service_windows
 
 from . import eligibility

@@ -15,7 +15,7 @@ from domain.queues import CALLBACKS
 from domain.states import OPEN, Channel, DeliveryStatus
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store import callback_marks
-from notifications.store.documents import NewNotification
+from notifications.store.new_notifications import NewNotification
 from notifyproject.platform import broker
 
 log = structlog.get_logger(__name__)

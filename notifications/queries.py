@@ -25,8 +25,8 @@ from notifications.documents.records import (
     DeliveryAttemptDocument,
     ProviderEventDocument,
 )
-from notifications.store.documents import AttemptReference
 from notifications.store.inbox import FEED_INDEX, MATCH_SENT
+from notifications.store.references import AttemptReference
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page

@@ -9,7 +9,7 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.states import Category, Channel
-from notifications.store.documents import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform.encryption import DecryptionError, decrypt_token, encrypt_token
 from recipients import queries as recipients
 from recipients.models import SuppressionReason

@@ -15,8 +15,8 @@ from notifications.content import engine, rendering
 from notifications.documents.notification import NotificationDocument
 from notifications.inbox.feed import FeedCounts
 from notifications.intake.requests import Timestamp
-from notifications.store.documents import content_of, recipient_of
 from notifications.store.encrypted_content import is_shown_in_inbox, secret_in
+from notifications.store.reading import content_of, recipient_of
 from notifyproject.platform.encryption import DecryptionError
 
 from ..http.fields import Count, NotificationId, TypeSlug

@@ -36,7 +36,7 @@ from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Id128, Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.models.notification import USER_ID_LENGTH
-from notifications.store.documents import content_of, recipient_of
+from notifications.store.reading import content_of, recipient_of
 from notifications.validation import ChannelNames
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of

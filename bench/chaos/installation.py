@@ -314,7 +314,7 @@ def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
 def provider_requests(folder: Path) -> list[Request]:
     """Return the messages in the sandbox's durable log, oldest first."""
     # The service's modules need its settings, which exist only after the servers started.
-    from notifications.store.documents import AttemptReference
+    from notifications.store.references import AttemptReference
 
     path = folder / REQUESTS_FILE
     return [

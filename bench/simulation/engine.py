@@ -46,8 +46,9 @@ from notifications.store import digests as store_digests
 from notifications.store import inbox as store_inbox
 from notifications.store import leases, limit_uses
 from notifications.store import steps as store_steps
-from notifications.store.documents import AttemptReference, ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.inbox import Inbox
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, event_loop
 from providers.in_app import InAppProvider

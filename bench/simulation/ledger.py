@@ -15,7 +15,7 @@ from pymongo.collection import Collection
 
 from domain.digests import DigestStatus
 from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import Document
 
 from .world import LIMITS, LimitRule, Post, is_window

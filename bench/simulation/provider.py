@@ -17,7 +17,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.states import Channel
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 from providers.contract import Receipt, ReceiptKind, SendRequest, SendResult
 
 from .ledger import Ledger

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from domain.states import BroadcastStatus
 from notifications.broadcasts import repository
-from notifications.broadcasts.documents import request_of
+from notifications.broadcasts.requests import request_of
 from notifications.documents.broadcasts import BroadcastDocument, SkippedRecipients
 from notifications.models import Broadcast
 

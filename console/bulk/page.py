@@ -35,7 +35,7 @@ from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
 from notifications.documents.bulk import OperationResultDocument
 from notifications.documents.notification import NotificationDocument
-from notifications.store.documents import recipient_of
+from notifications.store.reading import recipient_of
 from recipients.masking import mask_address
 
 from ..texts.labels import BULK_LABELS, CHANNELS, RESEND_RISKS

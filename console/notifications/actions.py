@@ -34,7 +34,7 @@ from notifications.documents.notification import (
     NotificationDocument,
 )
 from notifications.store.acceptance import recipient_document
-from notifications.store.documents import recipient_of
+from notifications.store.reading import recipient_of
 from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from recipients import registration
 

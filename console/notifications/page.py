@@ -26,7 +26,7 @@ from notifications.documents.notification import (
     NotificationDocument,
 )
 from notifications.models import Notification
-from notifications.store.documents import current_hold, recipient_of
+from notifications.store.reading import current_hold, recipient_of
 from notifications.store.removal import is_content_removed
 from notifyproject.platform import tracing
 from providers.labels import provider_name

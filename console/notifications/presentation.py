@@ -19,7 +19,7 @@ from notifications.content import redaction, rendering
 from notifications.content.engine import TemplateError
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store import removal
-from notifications.store.documents import content_of, recipient_of
+from notifications.store.reading import content_of, recipient_of
 from providers.contract import Message
 from recipients.masking import mask_text
 

@@ -7,7 +7,7 @@ from typing import Any
 from bson import ObjectId
 
 from notifications.documents.notification import NOTIFICATIONS
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 
 from ..widgets.search import searched_addresses
 

@@ -16,12 +16,8 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import limits
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
-from notifications.store.documents import (
-    ClaimedDelivery,
-    NotSent,
-    delivery_record,
-    recipient_of,
-)
+from notifications.store.claims import ClaimedDelivery, NotSent, claimed_delivery_of
+from notifications.store.reading import recipient_of
 from providers.contract import Provider
 from providers.labels import provider_name
 from providers.registry import providers_for
@@ -49,7 +45,7 @@ def find_obstacles(documents: Sequence[NotificationDocument], *, now: datetime) 
     what preferences, suppressions, devices, plans, and the expiry say. Raises PyMongoError.
     """
     pending = [
-        (document, delivery_record(document, delivery, token="", lease_until=now), delivery)
+        (document, claimed_delivery_of(document, delivery, token="", lease_until=now), delivery)
         for document in documents
         for delivery in document["delivery"]
         if delivery["status"] == S.PENDING

@@ -25,7 +25,7 @@ from notifications import queries
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.documents.records import DeliveryAttemptDocument, ProviderEventDocument
 from notifications.models import Notification
-from notifications.store.documents import holds_of
+from notifications.store.reading import holds_of
 from providers.contract import ReceiptKind
 from providers.labels import provider_name
 from recipients.documents import SuppressionDocument

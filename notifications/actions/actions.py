@@ -23,12 +23,8 @@ from domain.time import InvalidTimeError
 from notifications.documents.notification import NotificationDocument
 from notifications.store import acceptance, actions, encrypted_content, removal
 from notifications.store.acceptance import DuplicateEntity
-from notifications.store.documents import (
-    NewDelivery,
-    NewNotification,
-    content_of,
-    recipient_of,
-)
+from notifications.store.new_notifications import NewDelivery, NewNotification
+from notifications.store.reading import content_of, recipient_of
 from notifyproject.platform import audit, crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.encryption import DecryptionError

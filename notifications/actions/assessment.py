@@ -17,8 +17,8 @@ from notifications.documents.notification import (
     NotificationDocument,
 )
 from notifications.documents.records import DELIVERY_ATTEMPTS
-from notifications.store.documents import content_of, recipient_of
 from notifications.store.encrypted_content import is_secret_expired
+from notifications.store.reading import content_of, recipient_of
 from notifications.store.removal import is_content_removed
 from providers.registry import is_configured
 from recipients import queries as recipients

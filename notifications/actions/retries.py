@@ -10,8 +10,8 @@ from devices import queries as devices
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, UNREACHED, FailureCode
 from domain.states import SUCCEEDED, Channel, DeliveryStatus
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
-from notifications.store.documents import recipient_of
 from notifications.store.encrypted_content import is_secret_expired
+from notifications.store.reading import recipient_of
 from notifications.store.removal import is_content_removed
 from recipients import queries as recipients
 from recipients import suppressions

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
+from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from domain import time
-from domain.states import AudienceKind, Priority
+from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
-from notifications.store.documents import NewNotification
+from notifications.store.new_notifications import NewNotification
 from recipients import topics
 from recipients.topics import TOPIC
 
@@ -18,8 +19,8 @@ from ..catalog import types
 from ..intake import idempotency
 from ..intake.requests import Caller, NotificationRequest
 from ..validation import ALL, InvalidRequestError, ProblemCollector
-from . import control, fan_out, repository
-from .documents import Audience, new_document
+from . import audiences, control, fan_out, repository
+from .audiences import Audience
 from .requests import AudienceRequest, BroadcastRequest
 
 MAX_COMPARED = 500  # Topics that a misspelt one is compared with
@@ -101,7 +102,7 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
     if sample is not None and sample.priority is Priority.CRITICAL:
         expected = "A broadcast's priority must be high, normal or low."
         problems.add("/priority", "critical_broadcast", expected)
-    audience_size = repository.count_audience(audience)
+    audience_size = audiences.count_audience(audience)
     is_topic = audience.topic is not None and TOPIC.fullmatch(audience.topic) is not None
     if audience.topic is not None and is_topic and audience_size == 0 and not request.scheduled_at:
         problems.add("/audience/topic", "unknown_topic", _unknown_topic(audience.topic, caller))
@@ -119,6 +120,58 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
         caller=caller,
         now=now,
     )
+
+
+def new_document(
+    request: NotificationRequest,
+    *,
+    type_slug: str,
+    priority: Priority,
+    audience: Audience,
+    audience_size: int | None,
+    scheduled_at: datetime | None,
+    expires_at: datetime | None,
+    caller: Caller,
+    now: datetime,
+) -> BroadcastDocument:
+    """Return a new broadcast's document. Fields that are None are left out for sparse indexes."""
+    send_at = scheduled_at or now
+    is_later = send_at > now
+    given = msgspec.to_builtins(request)
+    document: BroadcastDocument = {
+        "_id": ObjectId(),
+        "client_id": caller.client_id,
+        "type": type_slug,
+        "priority": priority.value,
+        # Without defaults.
+        "request": {name: value for name, value in given.items() if value not in (None, [], {})},
+        "audience": audience.kind.value,
+        "status": (BroadcastStatus.SCHEDULED if is_later else BroadcastStatus.RUNNING).value,
+        "due_at": send_at,
+        "claim_count": 0,
+        "is_waiting": False,
+        "accepted": 0,
+        "skipped": {},
+        "rejected": {},
+        "withdrawn": 0,
+        "created_at": now,
+        "updated_at": now,
+    }
+    if caller.request_id is not None:
+        document["request_id"] = caller.request_id
+    if caller.is_test:
+        document["is_test"] = True
+    if audience.topic is not None:
+        document["topic"] = audience.topic
+    if audience.user_ids is not None:
+        document["user_ids"] = list(audience.user_ids)
+    if audience_size is not None:
+        document["audience_size"] = audience_size
+    if scheduled_at is not None:
+        document["scheduled_at"] = scheduled_at
+    if expires_at is not None:
+        document["expires_at"] = expires_at
+    return document
 
 
 def _unknown_topic(topic: str, caller: Caller) -> str:

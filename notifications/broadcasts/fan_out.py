@@ -13,7 +13,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted
-from notifications.store.documents import NewDelivery, NewNotification
+from notifications.store.new_notifications import NewDelivery, NewNotification
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
@@ -24,7 +24,7 @@ from ..intake.acceptance import enqueue_accepted
 from ..intake.preparation import load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
 from ..validation import InvalidRequestError, ProblemCollector, is_all, parse_channels
-from .documents import ALREADY_NOTIFIED, NO_ADDRESS, PageResult
+from .page_result import ALREADY_NOTIFIED, NO_ADDRESS, PageResult
 
 _TIME_BYTES, _DIGEST_BYTES = 4, 8
 

@@ -8,14 +8,15 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain.limits import Limit
-from notifications.store.documents import NewNotification
+from notifications.store.new_notifications import NewNotification
 
 from ..catalog import limits
 from ..intake import warnings
 from ..intake.requests import Caller
-from . import creation, fan_out, repository
-from .documents import PageResult, audience_of, request_of
-from .requests import BroadcastRequest
+from . import audiences, creation, fan_out
+from .audiences import audience_of
+from .page_result import PageResult
+from .requests import BroadcastRequest, request_of
 
 SAMPLE = 1_000
 """Recipients in the sample. The standard error of a share is at most 1.6 %."""
@@ -53,7 +54,7 @@ def preview(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Broa
     Raises InvalidRequestError or PyMongoError.
     """
     document = creation.validate(request, caller=caller, now=now)
-    user_ids = repository.sample_user_ids(audience_of(document), limit=SAMPLE)
+    user_ids = audiences.sample_user_ids(audience_of(document), limit=SAMPLE)
     page = PageResult()
     new = fan_out.prepare_page(
         {user_id: ObjectId() for user_id in user_ids},

@@ -1,8 +1,7 @@
-"""Reads and writes broadcasts, by compare-and-set, and reads their audiences in pages."""
+"""Reads and writes broadcasts, by compare-and-set."""
 
-import random
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,53 +15,13 @@ from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.leases import Leases
+from notifyproject.db.leases import Claim, Leases
 from notifyproject.db.paging import Cursor, Page
-from recipients import queries as recipients
-from recipients import topics
-from recipients.documents import RECIPIENTS, TOPIC_MEMBERS
 
-from .documents import Audience, BroadcastLease, PageResult, lease_from
-
-COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
-_random = random.SystemRandom()
-
-
-def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
-    """Return up to ``limit`` user IDs after ``after``. Fewer than ``limit`` are the last."""
-    if audience.topic is not None:
-        return topics.next_members(audience.topic, after=after, limit=limit)
-    if audience.user_ids is None:
-        return recipients.next_user_ids(after=after, limit=limit)
-    start = 0 if after is None else bisect_right(audience.user_ids, after)
-    return list(audience.user_ids[start : start + limit])
-
-
-def sample_user_ids(audience: Audience, *, limit: int) -> list[str]:
-    """Return the user IDs of random recipients of an audience. Raises PyMongoError.
-
-    Of a large topic, only the first COUNT_CAP members are chosen from.
-    """
-    if audience.user_ids is not None:
-        size = min(limit, len(audience.user_ids))
-        return _random.sample(audience.user_ids, size)
-    if audience.topic is not None:
-        return topics.sample_members(audience.topic, among=COUNT_CAP, limit=limit)
-    return recipients.sample_user_ids(limit=limit)
-
-
-def count_audience(audience: Audience) -> int | None:
-    """Return the approximate audience size, or None for a large topic. Raises PyMongoError."""
-    # For all recipients, the collection's estimate also counts recipients being erased.
-    if audience.user_ids is not None:
-        return len(audience.user_ids)
-    if audience.topic is None:
-        return RECIPIENTS().estimated_document_count()
-    count = TOPIC_MEMBERS().count_documents(
-        {"topic": audience.topic}, limit=COUNT_CAP + 1, hint="tpm_topic"
-    )
-    return count if count <= COUNT_CAP else None
-
+from ..intake.requests import Caller, NotificationRequest
+from .audiences import Audience, audience_of
+from .page_result import PageResult
+from .requests import request_of
 
 B = BroadcastStatus
 ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
@@ -75,6 +34,20 @@ CLOCK_TOLERANCE = timedelta(seconds=1)
 """Tolerated clock skew, so that a run that arrives slightly early isn't lost."""
 RETENTION = timedelta(days=90)  # A broadcast is deleted this long after it ended
 MAX_EXAMPLES = 20  # User ids stored as examples of each reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcastLease:
+    """A worker's lease on a broadcast."""
+
+    id: ObjectId
+    claim: Claim[BroadcastDocument]
+    status: BroadcastStatus
+    caller: Caller
+    request: NotificationRequest
+    audience: Audience
+    cursor: str | None
+    expires_at: datetime | None
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
@@ -93,7 +66,27 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
         "updated_at": now,
     }
     claim = LEASES.claim_one(wanted, changes=changes, worker=worker, now=now)
-    return lease_from(claim) if claim is not None else None
+    return _lease_from(claim) if claim is not None else None
+
+
+def _lease_from(claim: Claim[BroadcastDocument]) -> BroadcastLease:
+    """Return the lease on a claimed broadcast."""
+    document = claim.document
+    is_cancelling = document["status"] == BroadcastStatus.CANCELLING
+    return BroadcastLease(
+        id=claim.id,
+        claim=claim,
+        status=BroadcastStatus.CANCELLING if is_cancelling else BroadcastStatus.RUNNING,
+        caller=Caller(
+            client_id=document["client_id"],
+            request_id=document.get("request_id"),
+            is_test=document.get("is_test", False),
+        ),
+        request=request_of(document),
+        audience=audience_of(document),
+        cursor=document.get("cursor"),
+        expires_at=document.get("expires_at"),
+    )
 
 
 def advance(

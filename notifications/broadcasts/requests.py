@@ -6,10 +6,12 @@ import msgspec
 from msgspec import Meta
 
 from domain.states import Priority
+from domain.stored import struct_of
 from domain.time import MAX_TTL
+from notifications.documents.broadcasts import BroadcastDocument
 
 from ..catalog.plans import PlanRequest
-from ..intake.requests import ContentRequest, Id128, Source, Timestamp
+from ..intake.requests import ContentRequest, Id128, NotificationRequest, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
 from ..validation import ChannelNames, enum_of
 
@@ -122,3 +124,8 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ]
         | None
     ) = None
+
+
+def request_of(document: BroadcastDocument) -> NotificationRequest:
+    """Return the request that a broadcast makes for each recipient."""
+    return struct_of(NotificationRequest, document["request"])

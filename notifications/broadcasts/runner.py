@@ -16,8 +16,8 @@ from notifyproject.platform.process import worker_name
 
 from ..catalog import types
 from ..queueing import backlog
-from . import control, fan_out, repository
-from .documents import BroadcastLease
+from . import audiences, control, fan_out, repository
+from .repository import BroadcastLease
 
 log = structlog.get_logger(__name__)
 PAGE_SIZE = 1_000  # Recipients in a page: one insert
@@ -75,7 +75,7 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
             return until
         return now if repository.release_lease(lease, now=now) else None
     with pymongo.timeout(MAX_PAGE_SECONDS):
-        user_ids = repository.next_user_ids(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
+        user_ids = audiences.next_user_ids(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
         page = fan_out.fan_out(
             user_ids, request=lease.request, broadcast_id=lease.id, caller=lease.caller, now=now
         )

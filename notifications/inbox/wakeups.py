@@ -10,7 +10,7 @@ import structlog
 
 from domain.states import Channel
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
-from notifications.store.documents import Settlement
+from notifications.store.claims import Settlement
 from notifications.store.inbox import Inbox
 from notifyproject.platform import valkey
 

@@ -15,7 +15,7 @@ from domain.states import Priority
 from notifications.documents.records import IDEMPOTENCY_KEYS, IdempotencyKeyDocument
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted, DuplicateEntity
-from notifications.store.documents import NewNotification
+from notifications.store.new_notifications import NewNotification
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 

@@ -17,7 +17,8 @@ from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications.store.documents import AttemptReference, NewDelivery
+from notifications.store.new_notifications import NewDelivery
+from notifications.store.references import AttemptReference
 from providers.contract import SendRequest
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 

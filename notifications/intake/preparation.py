@@ -13,7 +13,7 @@ from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
 from domain.plans import FIRST_STEP, Plan, may_reach
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications.store.documents import NewDelivery, NewNotification
+from notifications.store.new_notifications import NewDelivery, NewNotification
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient

@@ -10,7 +10,7 @@ from bson import ObjectId
 from access.clients import registry
 from devices import queries as devices
 from domain.states import Channel, DeliveryStatus
-from notifications.store.documents import NewDelivery, NewNotification
+from notifications.store.new_notifications import NewDelivery, NewNotification
 from providers.contract import Message
 
 from ..content import rendering, templates

@@ -11,7 +11,7 @@ from devices.queries import PushTarget
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
 from domain.states import Channel, DeliveryStatus
-from notifications.store.documents import NewNotification
+from notifications.store.new_notifications import NewNotification
 from recipients import service_windows
 
 from ..catalog import limits, types

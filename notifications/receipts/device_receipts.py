@@ -13,8 +13,8 @@ from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications.documents.records import DeliveryAttemptDocument
 from notifications.store import device_attempts, receipts
-from notifications.store.documents import AttemptReference
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 
 from .. import callback_events, queries
 

@@ -8,7 +8,7 @@ import structlog
 
 from domain.states import Channel
 from notifications.documents.records import PROVIDER_EVENTS
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 from notifyproject.platform import encryption
 from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
 from recipients import service_windows, whatsapp_identities, whatsapp_learning

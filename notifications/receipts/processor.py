@@ -21,8 +21,8 @@ from notifications.documents.records import (
 )
 from notifications.store import receipts as store_receipts
 from notifications.store import steps
-from notifications.store.documents import AttemptReference
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary

@@ -8,7 +8,7 @@ from bson import ObjectId
 from domain.addresses import address_digest
 from domain.states import Channel
 from notifications.documents.records import WEBHOOK_LOG, WebhookLogDocument
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt

@@ -23,7 +23,7 @@ from notifyproject.db.collections import is_duplicate
 
 from . import encrypted_content
 from .collections import notifications
-from .documents import NewDelivery, NewNotification
+from .new_notifications import NewDelivery, NewNotification
 from .pipelines import OPEN_RETENTION
 
 ONCE_PER_ENTITY = "ntf_once_per_entity_client"

@@ -10,8 +10,8 @@ from domain.errors import FailureCode
 from domain.states import AttemptStatus, DeliveryStatus
 from notifications.documents.records import DeliveryAttemptDocument
 
+from .claims import ClaimedDelivery
 from .collections import attempts
-from .documents import ClaimedDelivery
 
 F = FailureCode
 PERMANENT_FAILURES = frozenset({F.INVALID_RECIPIENT, F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED})

@@ -25,8 +25,8 @@ from notifications.documents.policies import DigestDocument
 from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.db.leases import Leases
 
+from .claims import ClaimedDelivery, claimed_delivery_of
 from .collections import digests, notifications, retry_transient
-from .documents import ClaimedDelivery, delivery_record
 from .pipelines import Computed, Expression, cancelled_changes, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
@@ -328,7 +328,7 @@ def _select_members(
             if digest_id is None or digest_id not in epochs or delivery["status"] != S.PENDING:
                 continue
             if delivery.get("digest_epoch") == epochs[digest_id]:
-                member = delivery_record(document, delivery, token="", lease_until=now)
+                member = claimed_delivery_of(document, delivery, token="", lease_until=now)
                 selected.setdefault(digest_id, []).append(member)
     for members in selected.values():
         members.sort(key=lambda member: (member.created_at, member.notification_id))

@@ -19,8 +19,8 @@ from notifications.documents.notification import NotificationDocument
 from notifyproject.platform import encryption
 
 from .collections import notifications
-from .documents import content_of
 from .pipelines import INBOX_SECRET_LIFETIME
+from .reading import content_of
 
 
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:

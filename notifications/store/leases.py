@@ -18,14 +18,8 @@ from notifyproject.db.leases import Leases, held_with, is_unclaimed, new_token, 
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
+from .claims import ClaimedDelivery, NotSent, Settlement, TargetAttempt, claimed_delivery_of
 from .collections import attempts, notifications, retry_transient
-from .documents import (
-    ClaimedDelivery,
-    NotSent,
-    Settlement,
-    TargetAttempt,
-    delivery_record,
-)
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -184,7 +178,7 @@ def _claimed_from(document: NotificationDocument, token: str) -> ClaimedDelivery
         for delivery in document["delivery"]
         if (claim := delivery.get("claim")) is not None and claim["token"] == token
     )
-    return delivery_record(document, delivery, token=token, lease_until=claim["lease_until"])
+    return claimed_delivery_of(document, delivery, token=token, lease_until=claim["lease_until"])
 
 
 def poison_candidates(

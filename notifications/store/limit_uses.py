@@ -37,8 +37,8 @@ from domain.states import Channel, DeliveryStatus, Priority
 from notifications.documents.policies import CountedUse, LimitPlace, LimitUsesDocument, OwnLimit
 from notifyproject.db.collections import is_duplicate
 
+from .claims import LimitUse
 from .collections import limit_uses, notifications, retry_transient
-from .documents import LimitUse
 from .pipelines import transition
 
 TRIES_TOGETHER, TRIES_APART = 20, 80

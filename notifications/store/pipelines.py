@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
 from domain.wait_reasons import Hold
 
-from .documents import ClaimedDelivery
+from .claims import ClaimedDelivery
 
 Expression = Any
 Pipeline = list[dict[str, Any]]

@@ -8,7 +8,6 @@ from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 
 from .collections import notifications
-from .documents import AttemptReference
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -21,6 +20,7 @@ from .pipelines import (
     status_from_devices,
     update,
 )
+from .references import AttemptReference
 
 S = DeliveryStatus
 RANK = {S.SENT: 1, S.DELIVERED: 2, S.FAILED: 3, S.READ: 4}

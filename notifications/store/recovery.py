@@ -24,7 +24,6 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications
-from .documents import AttemptReference
 from .pipelines import (
     Computed,
     claimed_with,
@@ -34,6 +33,7 @@ from .pipelines import (
     sent_changes,
     update,
 )
+from .references import AttemptReference
 
 S = DeliveryStatus
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")

@@ -14,7 +14,7 @@ from bench.simulation.ledger import Ledger
 from bench.simulation.report import table
 from bench.simulation.world import KIND_BY_SLUG, ZONES, Person, Post, is_window
 from domain.states import Channel
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary

@@ -26,7 +26,7 @@ from monitoring.incidents import Finding
 from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
 from notifications.store import leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories

@@ -15,7 +15,8 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason, find_waits, wait_condition
 from notifications.store import leases
-from notifications.store.documents import NewDelivery, NotSent
+from notifications.store.claims import NotSent
+from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories

@@ -20,7 +20,7 @@ from domain.errors import (
 from domain.retry import MAX_OUTAGE, MAX_REFUSED_DELAY
 from domain.states import AttemptStatus, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason
-from notifications.store.documents import Settlement
+from notifications.store.claims import Settlement
 from providers.contract import SendResult
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed

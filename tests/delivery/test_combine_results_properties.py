@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from delivery.results import TargetResult, combine_results
 from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus, Priority
-from notifications.store.documents import ClaimedDelivery, Settlement
+from notifications.store.claims import ClaimedDelivery, Settlement
 from providers.contract import SendResult
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed

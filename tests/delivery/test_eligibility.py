@@ -10,7 +10,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from recipients.queries import Refusal
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed

@@ -14,7 +14,7 @@ from delivery.settlement import BatchReport
 from domain.content import Content
 from domain.states import Channel
 from notifications.store import acceptance, actions, recovery
-from notifications.store.documents import NewDelivery
+from notifications.store.new_notifications import NewDelivery
 from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, mails

@@ -19,7 +19,7 @@ from notifications.catalog import limits
 from notifications.queueing.fair_queue import FairQueue
 from notifications.queueing.wakeups import DELIVER
 from notifications.store import acceptance, actions, leases, limit_uses
-from notifications.store.documents import LimitUse
+from notifications.store.claims import LimitUse
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from privacy import erasure

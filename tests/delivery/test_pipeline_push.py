@@ -15,8 +15,8 @@ from domain.states import Channel, Priority
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.store import actions, leases, recovery
-from notifications.store.documents import AttemptReference
 from notifications.store.leases import LEASE
+from notifications.store.references import AttemptReference
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, device, stored_device, tries
 from tests.support.factories.push import (

@@ -12,7 +12,7 @@ from domain.plans import Until
 from domain.states import Channel, DeliveryStatus
 from notifications.receipts import processor
 from notifications.store import acceptance, actions, inbox, leases, steps
-from notifications.store.documents import NewDelivery
+from notifications.store.new_notifications import NewDelivery
 from providers.contract import Receipt, ReceiptKind
 from recipients.models import PersonalQuietHours, Recipient
 from tests.support.factories import notifications as factories

@@ -20,7 +20,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode, ProviderError
 from domain.states import Channel, DeliveryStatus
 from domain.time import Clock
-from notifications.store.documents import ClaimedDelivery, Settlement
+from notifications.store.claims import ClaimedDelivery, Settlement
 from notifyproject.platform import process
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON as NOON

@@ -14,7 +14,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from notifications.store import actions, leases, removal
-from notifications.store.documents import ClaimedDelivery, TargetAttempt
+from notifications.store.claims import ClaimedDelivery, TargetAttempt
 from recipients import service_windows
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, device, settlement

@@ -6,7 +6,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.store import collections, leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,

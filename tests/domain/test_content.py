@@ -1,4 +1,4 @@
-"""The host of an attachment URL, and stored attachments."""
+"""The host of an attachment URL, stored attachments, and addresses by channel."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.content import attachment_host
-from notifications.store.documents import content_of
+from domain.content import Recipient, attachment_host
+from domain.states import Channel
+from notifications.store.reading import content_of
 from tests.support.tables import each_case
 
 
@@ -55,3 +56,17 @@ def test_stored_attachments_are_read() -> None:
     document: Any = {"content": {"attachments": [stored]}}
     (attachment,) = content_of(document).attachments
     assert (attachment.url, attachment.filename, attachment.content_type) == tuple(stored.values())
+
+
+@pytest.mark.parametrize(
+    ("channel", "address"),
+    [
+        (Channel.EMAIL, "ada@example.com"),
+        (Channel.WHATSAPP, "+351912345678"),
+        (Channel.PUSH, None),
+        (Channel.IN_APP, None),
+    ],
+)
+def test_only_email_and_whatsapp_have_addresses(channel: Channel, address: str | None) -> None:
+    recipient = Recipient(email="ada@example.com", phone="+351912345678", device_ids=("d",))
+    assert recipient.address(channel) == address

@@ -11,7 +11,7 @@ from bson import ObjectId
 
 from domain.content import Attachment, Content, PushOptions, Recipient, SensitiveContent
 from domain.retry import UnknownPolicy
-from notifications.broadcasts.documents import request_of
+from notifications.broadcasts.requests import request_of
 from notifications.catalog import types
 from notifications.intake.requests import (
     AttachmentRequest,
@@ -21,7 +21,7 @@ from notifications.intake.requests import (
     PushRequest,
 )
 from notifications.receipts import processor
-from notifications.store import documents, encrypted_content
+from notifications.store import encrypted_content, reading
 from notifyproject.platform import encryption
 from providers.contract import AddressEffect, Receipt, ReceiptKind
 from tests.support.factories.notifications import NOON
@@ -76,8 +76,8 @@ def _unmasked(stored: Mapping[str, Any]) -> Content:
 
 
 STORED: Mapping[str, tuple[Callable[[Any], Any], Any]] = {
-    "recipient": (documents.recipient_of, {"recipient": asdict(RECIPIENT)}),
-    "content": (documents.content_of, {"content": asdict(CONTENT)}),
+    "recipient": (reading.recipient_of, {"recipient": asdict(RECIPIENT)}),
+    "content": (reading.content_of, {"content": asdict(CONTENT)}),
     "sensitive": (_unmasked, asdict(SECRET)["content"]),
     "type": (types._parse_type, TYPE),
     "receipt": (processor._restore, processor._stored(RECEIPT)),

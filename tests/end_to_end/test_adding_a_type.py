@@ -13,7 +13,7 @@ from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content import rendering
 from notifications.content.templates import FILES
-from notifications.store.documents import content_of, recipient_of
+from notifications.store.reading import content_of, recipient_of
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, when
 from tests.support.tables import each_case

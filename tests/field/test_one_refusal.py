@@ -41,7 +41,7 @@ from domain.errors import (
 )
 from domain.retry import GiveUp, RetryUncounted, decide_retry
 from domain.states import Channel, Priority
-from notifications.store.documents import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import valkey
 from providers.contract import Message
 from providers.fcm.responses import RULES

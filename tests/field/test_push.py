@@ -28,7 +28,7 @@ from domain.errors import (
 )
 from domain.states import Channel, Priority
 from notifications.content.rendering import render_message
-from notifications.store.documents import content_of
+from notifications.store.reading import content_of
 from notifyproject.settings.environment import read
 from providers.contract import Message
 from providers.fcm import credentials

@@ -12,7 +12,7 @@ from monitoring import statistics
 from monitoring.statistics import GroupBy, StatisticsFilter
 from notifications.queueing import backlog
 from notifications.store import acceptance, removal
-from notifications.store.documents import NewNotification
+from notifications.store.new_notifications import NewNotification
 from notifyproject.db.collections import collection
 from privacy import purge
 from tests.support.factories import notifications as factories

@@ -18,8 +18,9 @@ from monitoring.metrics import MetricValue
 from monitoring.models import Interval
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, leases, receipts
-from notifications.store.documents import AttemptReference, NotSent
+from notifications.store.claims import NotSent
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from tasks import tasks
 from tests.support.factories import notifications as factories

@@ -18,8 +18,10 @@ from notifications import callback_events
 from notifications.actions import actions
 from notifications.documents.notification import NotificationDocument
 from notifications.store import callback_marks, leases, receipts
-from notifications.store.documents import AttemptReference, NewDelivery, NotSent
+from notifications.store.claims import NotSent
+from notifications.store.new_notifications import NewDelivery
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (
     CLIENT,

@@ -14,8 +14,9 @@ from notifications.models import Notification
 from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
 from notifications.store import acceptance, inbox, leases
-from notifications.store.documents import ClaimedDelivery, NewNotification, Settlement
+from notifications.store.claims import ClaimedDelivery, Settlement
 from notifications.store.inbox import Inbox
+from notifications.store.new_notifications import NewNotification
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page, cursor_of_document
 from tests.support.factories import notifications as factories

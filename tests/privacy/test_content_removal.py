@@ -20,7 +20,7 @@ from notifications.catalog import retention
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions as store_actions
 from notifications.store import collections, receipts, recovery, removal
-from notifications.store.documents import content_of, recipient_of
+from notifications.store.reading import content_of, recipient_of
 from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval

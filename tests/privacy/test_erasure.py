@@ -9,7 +9,7 @@ from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus
 from notifications.actions import actions
 from notifications.store import leases, removal
-from notifications.store.documents import content_of, recipient_of
+from notifications.store.reading import content_of, recipient_of
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON

@@ -16,7 +16,8 @@ from notifications.catalog import retention
 from notifications.intake import acceptance, requests
 from notifications.store import actions as store_actions
 from notifications.store import leases
-from notifications.store.documents import NewDelivery, NotSent
+from notifications.store.claims import NotSent
+from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from privacy import purge
 from tests.support.factories import notifications as factories

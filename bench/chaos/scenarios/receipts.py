@@ -83,7 +83,7 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
 def _events(
     installation: Installation, histories: Mapping[str | None, tuple[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    from notifications.store.documents import AttemptReference
+    from notifications.store.references import AttemptReference
 
     attempts = installation.database["delivery_attempts"].find({"channel": "email"})
     late = datetime.now(UTC) - DELAY

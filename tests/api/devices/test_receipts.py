@@ -16,7 +16,7 @@ from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.store import leases
-from notifications.store.documents import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pointers
 from tests.support.factories import notifications as factories

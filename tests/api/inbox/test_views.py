@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.store import actions, leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pages, pointers
 from tests.support.clients.inbox import IN_APP, InboxUser, at, delivered, unknown_id

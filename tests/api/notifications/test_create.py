@@ -7,7 +7,7 @@ import pytest
 
 from domain.time import utc_now
 from notifications.models import Notification
-from notifications.store.documents import content_of
+from notifications.store.reading import content_of
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pointers
 from tests.support.factories import notifications as factories

@@ -12,8 +12,9 @@ from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications.queries import Ordering
 from notifications.store import leases, receipts
-from notifications.store.documents import AttemptReference, NotSent
+from notifications.store.claims import NotSent
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from tests.support.clients.api import App, pages
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans

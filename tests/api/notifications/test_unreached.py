@@ -14,7 +14,7 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import callback_events
 from notifications.store import leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
 from recipients import suppressions
 from recipients.models import SuppressionReason

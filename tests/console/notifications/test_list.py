@@ -15,7 +15,7 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications.store import leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
 

@@ -9,8 +9,8 @@ from domain.states import Channel
 from domain.time import utc_now
 from notifications.store import inbox as store_inbox
 from notifications.store import steps
-from notifications.store.documents import NewDelivery
 from notifications.store.inbox import Inbox
+from notifications.store.new_notifications import NewDelivery
 from tests.support.factories import notifications as factories
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel

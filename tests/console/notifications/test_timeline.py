@@ -22,7 +22,7 @@ from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.receipts.processor import apply_receipts
 from notifications.store import leases, removal
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
 from notifyproject.platform import audit
 from privacy import erasure

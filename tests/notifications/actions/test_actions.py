@@ -11,7 +11,8 @@ from domain.states import Channel, DeliveryStatus
 from notifications.actions import actions
 from notifications.store import actions as store_actions
 from notifications.store import leases
-from notifications.store.documents import NewDelivery, NotSent
+from notifications.store.claims import NotSent
+from notifications.store.new_notifications import NewDelivery
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 

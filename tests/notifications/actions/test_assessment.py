@@ -15,7 +15,7 @@ from notifications.actions import actions
 from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind
 from notifications.store import leases, removal
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
 from recipients import service_windows
 from recipients.models import SuppressionReason

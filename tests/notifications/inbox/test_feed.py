@@ -14,8 +14,8 @@ from notifications.inbox import actions, feed
 from notifications.inbox.actions import AllRead
 from notifications.inbox.feed import FeedCounts
 from notifications.store import acceptance, inbox
-from notifications.store.documents import NewNotification
 from notifications.store.inbox import Inbox
+from notifications.store.new_notifications import NewNotification
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, cursor_of_document
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new

@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog.plans import fallback_plan
 from notifications.intake.preparation import choose_channels
-from notifications.store.documents import NewDelivery
+from notifications.store.new_notifications import NewDelivery
 from notifications.validation import ChannelNames, ProblemCollector
 from recipients.models import SuppressionReason
 from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient

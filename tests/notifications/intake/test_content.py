@@ -17,7 +17,7 @@ from notifications.intake.requests import (
     NotificationRecipientRequest,
 )
 from notifications.models.notification import FILENAME_LENGTH
-from notifications.store.documents import AttemptReference
+from notifications.store.references import AttemptReference
 from notifications.validation import InvalidRequestError
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 from tests.support.factories.notifications import FIXED_NOON as NOON

@@ -13,9 +13,9 @@ from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.retry import GiveUp
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications.store import actions, leases, receipts, recovery
-from notifications.store.documents import AttemptReference
 from notifications.store.pipelines import ERROR_LENGTH
 from notifications.store.receipts import RANK, DeliveryReceipt
+from notifications.store.references import AttemptReference
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,

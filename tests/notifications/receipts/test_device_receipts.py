@@ -17,8 +17,8 @@ from notifications import queries
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import AppliedReceipt, DeviceEvent
 from notifications.store import device_attempts, leases, recovery
-from notifications.store.documents import NewDelivery
 from notifications.store.leases import LEASE
+from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories

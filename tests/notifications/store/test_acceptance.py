@@ -16,7 +16,8 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.store import acceptance, actions
 from notifications.store.acceptance import Accepted, DuplicateEntity
-from notifications.store.documents import NewDelivery, NewNotification, content_of, recipient_of
+from notifications.store.new_notifications import NewDelivery, NewNotification
+from notifications.store.reading import content_of, recipient_of
 from notifyproject.db.collections import CODEC, collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new

@@ -20,8 +20,8 @@ from notifications.documents.notification import NotificationDocument
 from notifications.store import actions as store_actions
 from notifications.store import encrypted_content, leases, removal
 from notifications.store import inbox as store_inbox
-from notifications.store.documents import NewDelivery
 from notifications.store.inbox import Inbox
+from notifications.store.new_notifications import NewDelivery
 from notifications.store.pipelines import INBOX_SECRET_LIFETIME
 from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError

@@ -11,9 +11,9 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, inbox, leases, receipts
-from notifications.store.documents import AttemptReference
 from notifications.store.inbox import Inbox, Marked, MarkedPart
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,

@@ -12,7 +12,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.store import acceptance, leases, recovery
 from notifications.store.acceptance import Accepted
-from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories

@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt
 from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
 from notifications.store import acceptance, leases, recovery
-from notifications.store.documents import ClaimedDelivery, Settlement, TargetAttempt
+from notifications.store.claims import ClaimedDelivery, Settlement, TargetAttempt
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories

@@ -12,7 +12,8 @@ from domain.states import Channel, DeliveryStatus, Priority
 from notifications.documents.notification import NotificationDocument
 from notifications.queueing import fair_queue
 from notifications.store import actions, leases
-from notifications.store.documents import ClaimedDelivery, NewDelivery
+from notifications.store.claims import ClaimedDelivery
+from notifications.store.new_notifications import NewDelivery
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,

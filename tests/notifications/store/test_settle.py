@@ -10,7 +10,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.wait_reasons import Hold, WaitReason
 from notifications.store import leases, recovery
-from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (

@@ -10,8 +10,8 @@ from bson import ObjectId
 from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus
 from notifications.store import acceptance, inbox, leases, steps
-from notifications.store.documents import NewDelivery
 from notifications.store.inbox import Marked
+from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (
     CLIENT,

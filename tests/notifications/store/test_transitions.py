@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, leases
-from notifications.store.documents import NotSent
+from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (

@@ -6,7 +6,7 @@ from typing import Any
 from bson import ObjectId
 
 from notifications.broadcasts import creation, repository, runner
-from notifications.broadcasts.documents import BroadcastLease
+from notifications.broadcasts.repository import BroadcastLease
 from notifications.broadcasts.requests import AudienceRequest, BroadcastRequest
 from notifications.intake.requests import Caller, ContentRequest
 from notifyproject.db.collections import collection

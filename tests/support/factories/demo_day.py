@@ -14,13 +14,10 @@ from domain.states import Channel, DeliveryStatus, Priority
 from monitoring import rollup
 from notifications.content import rendering
 from notifications.store import acceptance, leases, receipts
-from notifications.store.documents import (
-    AttemptReference,
-    ClaimedDelivery,
-    NewNotification,
-    Settlement,
-)
+from notifications.store.claims import ClaimedDelivery, Settlement
+from notifications.store.new_notifications import NewNotification
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from tests.support.factories import demo_shop as shop
 from tests.support.factories import notifications as factories

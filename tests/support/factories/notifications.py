@@ -28,14 +28,10 @@ from notifications.documents.records import DELIVERY_ATTEMPTS, DeliveryAttemptDo
 from notifications.intake.requests import NotificationRequest
 from notifications.store import acceptance, leases, receipts
 from notifications.store.acceptance import Accepted
-from notifications.store.documents import (
-    AttemptReference,
-    ClaimedDelivery,
-    NewDelivery,
-    NewNotification,
-    Settlement,
-)
+from notifications.store.claims import ClaimedDelivery, Settlement
+from notifications.store.new_notifications import NewDelivery, NewNotification
 from notifications.store.receipts import DeliveryReceipt
+from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval

@@ -13,7 +13,7 @@ from delivery.settlement import BatchReport
 from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications.store.documents import ClaimedDelivery, NotSent, Settlement
+from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON, NOON, claimed_delivery
 from tests.support.fakes.provider import Outcome, ScriptedProvider

@@ -11,7 +11,7 @@ from delivery.circuit_breaker import FIRST_WAIT, CircuitReporter, Permission
 from delivery.routing import Route
 from delivery.runtime import SendingRuntime
 from delivery.targets import SendTarget
-from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.claims import ClaimedDelivery, NotSent
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.fakes.provider import ScriptedProvider
 

@@ -1,4 +1,4 @@
-"""Broadcast documents: ids, listed users, stored fields, and summaries."""
+"""New broadcasts: stored fields, the IDs of their notifications, and summaries."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -9,9 +9,10 @@ from bson import ObjectId
 
 from console.broadcasts.labels import summarize
 from domain.states import AudienceKind, BroadcastStatus, Priority
-from notifications.broadcasts import repository
-from notifications.broadcasts.documents import Audience, new_document, request_of
+from notifications.broadcasts.audiences import Audience
+from notifications.broadcasts.creation import new_document
 from notifications.broadcasts.fan_out import notification_id
+from notifications.broadcasts.requests import request_of
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
 from tests.support.tables import each_case
 
@@ -50,20 +51,6 @@ def test_ids_of_a_broadcast_share_their_timestamp() -> None:
     assert {notification_id(digest_id, f"user-{n}").generation_time for n in range(100)} == {
         digest_id.generation_time
     }
-
-
-@pytest.mark.parametrize(
-    ("after", "limit", "ids"),
-    [
-        (None, 2, ["ada", "bob"]),
-        ("bob", 2, ["eve"]),
-        ("b", 9, ["bob", "eve"]),
-        ("eve", 2, []),
-        (None, 3, ["ada", "bob", "eve"]),
-    ],
-)
-def test_listed_user_ids_follow_the_cursor(after: str | None, limit: int, ids: list[str]) -> None:
-    assert repository.next_user_ids(NAMED, after=after, limit=limit) == ids
 
 
 def test_stored_request_is_read_back() -> None:

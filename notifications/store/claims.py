@@ -1,6 +1,5 @@
-"""Frozen records that pass between the layers, and their construction from documents."""
+"""A claimed delivery, and how its claim ends: settled, or not sent."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -8,119 +7,18 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.content import (
-    Attachment,
-    Content,
-    PushOptions,
-    Recipient,
-    SensitiveContent,
-)
+from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, Until
 from domain.retry import RetryState
-from domain.states import (
-    OPEN,
-    AttemptStatus,
-    Category,
-    Channel,
-    DeliveryStatus,
-    Priority,
-)
-from domain.stored import record_of
+from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
+from .reading import content_of, current_hold, holds_of, recipient_of
+from .references import AttemptReference
+
 S = DeliveryStatus
-_REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptReference:
-    """ID of one attempt, which the provider also gets. It contains no address."""
-
-    notification_id: ObjectId
-    channel: Channel
-    attempt_number: int
-    device_id: str | None = None  # A push has one attempt for each device
-
-    def __str__(self) -> str:
-        attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"
-        return attempt if self.device_id is None else f"{attempt}.{self.device_id}"
-
-    @property
-    def delivery_id(self) -> str:
-        """The ID of its delivery in logs."""
-        return f"{self.notification_id}.{self.channel}"
-
-    @classmethod
-    def parse(cls, text: str) -> "AttemptReference | None":
-        """Return the reference in ``text``, or None if the text has another form."""
-        match = _REFERENCE.fullmatch(text)
-        if match is None or match[2] not in {channel.value for channel in Channel}:
-            return None
-        return cls(ObjectId(match[1]), Channel(match[2]), int(match[3]), match[4])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDelivery:
-    """A delivery of a notification that is about to be stored."""
-
-    channel: Channel
-    status: DeliveryStatus = DeliveryStatus.PENDING
-    step: int | None = None
-    """Its step, from 1, in the notification's plan. None without a plan."""
-    delay: timedelta = timedelta(0)
-    """Time from the send time to the step."""
-    skip_if_late: timedelta | None = None
-    """The delivery expires if it can't be sent within this time of its step."""
-    failure_code: FailureCode | None = None
-    failure_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewNotification:
-    """A notification to store. Its ID is created beforehand, so that storing is idempotent."""
-
-    id: ObjectId
-    client_id: ObjectId
-    user_id: str | None
-    recipient: Recipient
-    type: str
-    category: Category
-    priority: Priority
-    content: Content
-    data: Mapping[str, Any]
-    secret: SensitiveContent | None = None
-    """Sensitive values that are masked in content and data. They are stored encrypted."""
-    deliveries: tuple[NewDelivery, ...]
-    plan_until: Until | None = None
-    """The goal after which no later step is sent. None without later steps."""
-    max_attempts: int
-    send_at: datetime
-    """Send time, equal to ``created_at`` unless scheduled."""
-    scheduled_at: datetime | None = None
-    scheduled_local: str | None = None
-    """Send time in the recipient's local time, set if it follows changes of their time zone."""
-    expires_at: datetime | None = None
-    ttl_seconds: int | None = None
-    """Time to live from which the expiry derives. None if the expiry is absolute or absent."""
-    purge_at: datetime | None = None
-    entity_id: str | None = None
-    external_id: str | None = None
-    source: str | None = None
-    idempotency_key: str | None = None
-    request_id: str | None = None
-    traceparent: str | None = None
-    """Trace context of the request, the parent of delivery spans. None if not traced."""
-    is_test: bool = False
-    broadcast_id: ObjectId | None = None
-    resent_from: ObjectId | None = None
-    digest_id: ObjectId | None = None
-    """The digest that it carries."""
-    ignores_limits: bool = False
-    """Sent beyond the limits of its recipient, and counted."""
-    has_callback: bool = False
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +205,7 @@ class NotSent:
     """The outage that holds it from now on."""
 
 
-def delivery_record(
+def claimed_delivery_of(
     document: NotificationDocument, delivery: DeliveryDocument, *, token: str, lease_until: datetime
 ) -> ClaimedDelivery:
     """Return a delivery of a notification's document, for the holder of its claim or digest."""
@@ -361,29 +259,6 @@ def delivery_record(
     )
 
 
-def holds_of(delivery: DeliveryDocument) -> tuple[Hold, ...]:
-    """Return the outages that have held a delivery, oldest first."""
-    return tuple(
-        Hold(
-            reason=WaitReason(hold["reason"]),
-            provider=hold["provider"],
-            since=hold["since"],
-            detail=hold.get("detail") or "",
-        )
-        for hold in delivery.get("holds") or ()
-    )
-
-
-def current_hold(delivery: DeliveryDocument) -> Hold | None:
-    """Return the outage that holds a pending delivery, or held an expired one. None without one."""
-    if delivery["status"] == DeliveryStatus.PENDING:
-        is_held = delivery.get("failure_code") == FailureCode.CHANNEL_UNAVAILABLE
-    else:
-        is_held = delivery["status"] == DeliveryStatus.EXPIRED and bool(delivery.get("held_reason"))
-    holds = holds_of(delivery)
-    return holds[-1] if is_held and holds else None
-
-
 def _step_of(delivery: DeliveryDocument) -> int:
     return int(delivery.get("step") or FIRST_STEP)
 
@@ -401,39 +276,3 @@ def _channel_status(delivery: DeliveryDocument) -> DeliveryStatus:
     if is_reported and status in OPEN:
         return S.DELIVERED if delivery.get("read_at") is None else S.READ
     return status
-
-
-def recipient_of(document: NotificationDocument) -> Recipient:
-    """Return the recipient stored in a notification's document."""
-    stored = document["recipient"]
-    return Recipient(
-        device_ids=tuple(stored.get("device_ids", ())),
-        email=stored.get("email"),
-        phone=stored.get("phone"),
-        name=stored.get("name"),
-        locale=stored.get("locale"),
-        timezone=stored.get("timezone"),
-        given=tuple(stored.get("given", ())),
-    )
-
-
-def content_of(document: NotificationDocument) -> Content:
-    """Return the content stored in a notification's document."""
-    stored = document["content"]
-    return Content(
-        subject=stored.get("subject"),
-        body=stored.get("body"),
-        template_id=stored.get("template_id"),
-        template_version=stored.get("template_version"),
-        is_masked=stored.get("is_masked", False),
-        image_url=stored.get("image_url"),
-        deep_link=stored.get("deep_link"),
-        payload=stored.get("payload"),
-        reply_to=stored.get("reply_to"),
-        attachments=tuple(
-            record_of(Attachment, attachment) for attachment in stored.get("attachments", ())
-        ),
-        has_own_subject=stored.get("has_own_subject", False),
-        event_at=stored.get("event_at"),
-        push=record_of(PushOptions, stored["push"]) if stored.get("push") else None,
-    )

@@ -1,0 +1,23 @@
+"""Audiences that list their users."""
+
+import pytest
+
+from domain.states import AudienceKind
+from notifications.broadcasts import audiences
+from notifications.broadcasts.audiences import Audience
+
+NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])
+
+
+@pytest.mark.parametrize(
+    ("after", "limit", "ids"),
+    [
+        (None, 2, ["ada", "bob"]),
+        ("bob", 2, ["eve"]),
+        ("b", 9, ["bob", "eve"]),
+        ("eve", 2, []),
+        (None, 3, ["ada", "bob", "eve"]),
+    ],
+)
+def test_listed_user_ids_follow_the_cursor(after: str | None, limit: int, ids: list[str]) -> None:
+    assert audiences.next_user_ids(NAMED, after=after, limit=limit) == ids
