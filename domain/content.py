@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .states import Channel
-from .stored import known_fields, record_of
+from .stored import dataclass_from_stored, known_fields
 
 MAX_ATTACHMENTS = 10
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
@@ -136,7 +136,8 @@ class SensitiveContent:
         original = known_fields(Content, self.content)
         if "attachments" in original:
             attachments = (
-                record_of(Attachment, attachment) for attachment in original["attachments"]
+                dataclass_from_stored(Attachment, attachment)
+                for attachment in original["attachments"]
             )
             original["attachments"] = tuple(attachments)
         return replace(content, **original)

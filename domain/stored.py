@@ -15,7 +15,7 @@ from msgspec import inspect
 T = TypeVar("T")
 
 
-def record_of(kind: type[T], stored: Mapping[str, Any]) -> T:
+def dataclass_from_stored(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return a dataclass of stored fields."""
     try:
         return kind(**stored)
@@ -33,7 +33,7 @@ def _names(kind: Any) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind))
 
 
-def struct_of(kind: type[T], stored: Any) -> T:
+def struct_from_stored(kind: type[T], stored: Any) -> T:
     """Return a structure of stored fields. Raises msgspec.ValidationError."""
     try:
         return msgspec.convert(stored, kind)

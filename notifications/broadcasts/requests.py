@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from domain.states import Priority
-from domain.stored import struct_of
+from domain.stored import struct_from_stored
 from domain.time import MAX_TTL
 from notifications.documents.broadcasts import BroadcastDocument
 
@@ -128,4 +128,4 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 def request_of(document: BroadcastDocument) -> NotificationRequest:
     """Return the request that a broadcast makes for each recipient."""
-    return struct_of(NotificationRequest, document["request"])
+    return struct_from_stored(NotificationRequest, document["request"])

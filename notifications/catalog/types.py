@@ -12,7 +12,7 @@ from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
-from domain.stored import record_of
+from domain.stored import dataclass_from_stored
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
@@ -298,11 +298,13 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         plan=plan_of(document),
         digest=digest_of(document),
         actions=tuple(
-            record_of(Action, {**stored, "style": ActionStyle(stored["style"])})
+            dataclass_from_stored(Action, {**stored, "style": ActionStyle(stored["style"])})
             for stored in document.get("actions") or ()
         ),
         whatsapp_templates=tuple(
-            record_of(WhatsAppTemplate, {**stored, "parameters": tuple(stored["parameters"])})
+            dataclass_from_stored(
+                WhatsAppTemplate, {**stored, "parameters": tuple(stored["parameters"])}
+            )
             for stored in document.get("approved_templates") or ()
         ),
         template_version=document.get("template_version") or 0,

@@ -3,7 +3,7 @@
 from domain.content import Attachment, Content, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from domain.stored import record_of
+from domain.stored import dataclass_from_stored
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
@@ -36,11 +36,12 @@ def content_of(document: NotificationDocument) -> Content:
         payload=stored.get("payload"),
         reply_to=stored.get("reply_to"),
         attachments=tuple(
-            record_of(Attachment, attachment) for attachment in stored.get("attachments", ())
+            dataclass_from_stored(Attachment, attachment)
+            for attachment in stored.get("attachments", ())
         ),
         has_own_subject=stored.get("has_own_subject", False),
         event_at=stored.get("event_at"),
-        push=record_of(PushOptions, stored["push"]) if stored.get("push") else None,
+        push=dataclass_from_stored(PushOptions, stored["push"]) if stored.get("push") else None,
     )
 
 
