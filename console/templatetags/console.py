@@ -115,7 +115,7 @@ def _list_in(query: Mapping[str, str], shown: type) -> str | None:
 
 
 def _crumb(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    menu = {str(item["link"]): item["title"] for group in NAVIGATION for item in group["items"]}
+    menu = {item.url: item.title for group in NAVIGATION for item in group.items}
     page = admin.site._registry.get(type(part["title"]))
     if page is not None and part["title"].pk:
         return {**part, "title": page.object_title(part["title"]), "is_object": True}
@@ -125,6 +125,6 @@ def _crumb(part: Mapping[str, Any]) -> Mapping[str, Any]:
 def _group_of(link: object) -> str | None:
     """Return the title of the menu's group with a link; None for the group without a title."""
     for group in NAVIGATION:
-        if any(str(item["link"]) == str(link) for item in group["items"]):
-            return group.get("title")
+        if any(item.url == str(link) for item in group.items):
+            return group.title
     return None
