@@ -25,6 +25,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.forms",
     "notifyproject.mongo_apps.MongoBeatConfig",
     "notifyproject.mongo_apps.MongoAxesConfig",
     "rest_framework",
@@ -92,6 +93,9 @@ TEMPLATES = [
         },
     }
 ]
+
+# Widgets come from templates/ as well.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 ROOT_URLCONF = "notifyproject.urls"
 WSGI_APPLICATION = "notifyproject.wsgi.application"
