@@ -3,11 +3,13 @@
 import gzip
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from inspect import cleandoc
 from itertools import chain, count
+from operator import itemgetter
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any
@@ -133,6 +135,7 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
             _add_body_example(description, components["schemas"])
             _complete_responses(description, components, is_live_only=is_live_only)
             description["x-codeSamples"] = samples_of(method, path, description)
+    _share_repeated(result)
     return result
 
 
@@ -236,12 +239,47 @@ def _problem_example(problem: ApiError, shared: dict[str, Any]) -> dict[str, str
     """Return a reference to an example of a problem; equal examples are shared."""
     request: Any = SimpleNamespace(path=EXAMPLE_PATH, request_id=EXAMPLE_REQUEST_ID)
     example = {"value": msgspec.to_builtins(problem.body(request))}
-    name = next(
-        name
-        for name in chain([problem.code], (f"{problem.code}_{number}" for number in count(2)))
-        if shared.setdefault(name, example) == example
+    return {"$ref": f"#/components/examples/{_share(example, shared, name=problem.code)}"}
+
+
+def _share(part: Mapping[str, Any], shared: dict[str, Any], *, name: str) -> str:
+    """Add a part to the shared ones unless an equal one is there. Return its name.
+
+    The second part of the same name gets ``_2``.
+    """
+    return next(
+        candidate
+        for candidate in chain([name], (f"{name}_{number}" for number in count(2)))
+        if shared.setdefault(candidate, part) == part
     )
-    return {"$ref": f"#/components/examples/{name}"}
+
+
+def _share_repeated(document: dict[str, Any]) -> None:
+    """Refer to responses and parameters that several operations have, and to every problem."""
+    components = document["components"]
+    for section, name_of in (("responses", _response_name), ("parameters", itemgetter("name"))):
+        shared = components.setdefault(section, {})
+        places = [
+            (parts, key)
+            for item in document["paths"].values()
+            for operation in item.values()
+            if (parts := operation.get(section))
+            for key in (parts if isinstance(parts, dict) else range(len(parts)))
+        ]
+        uses = Counter(json.dumps(parts[key], sort_keys=True) for parts, key in places)
+        for parts, key in places:
+            part = parts[key]
+            if uses[json.dumps(part, sort_keys=True)] > 1 or MEDIA_TYPE in part.get("content", ()):
+                name = _share(part, shared, name=name_of(part))
+                parts[key] = {"$ref": f"#/components/{section}/{name}"}
+
+
+def _response_name(response: Mapping[str, Any]) -> str:
+    """Return the name of a response's structure, or of its status if that says more."""
+    for media_type, content in response.get("content", {}).items():
+        if media_type != MEDIA_TYPE and "$ref" in content["schema"]:
+            return str(content["schema"]["$ref"].removeprefix(REFERENCE))
+    return str(response["description"]).title().replace(" ", "")
 
 
 def _field_error(description: Mapping[str, Any]) -> FieldProblem:

@@ -11,7 +11,6 @@ import redis
 from django.conf import settings
 from django.test import Client as DjangoClient
 from django.urls import resolve
-from drf_spectacular.generators import SchemaGenerator
 
 from access.clients import inbox_tokens, registry
 from access.clients.registry import INCLUDED_IN
@@ -31,7 +30,6 @@ from tests.support.clients.isolation_requests import BROADCAST, PARTS, SAMPLES, 
 from tests.support.clients.routes import (
     APPS,
     INBOX,
-    METHODS,
     PATTERNS,
     ROUTES,
     VIEWS,
@@ -43,6 +41,7 @@ from tests.support.clients.routes import (
 )
 from tests.support.factories import notifications as factories
 from tests.support.factories.digests import opened
+from tests.support.openapi import api_operations
 from tests.support.samples import sampled
 from tests.support.tables import each_case
 
@@ -252,13 +251,10 @@ def test_exactly_the_documented_scopes_are_allowed(
 
 def _described_scopes() -> dict[Route, Scope]:
     """Return the scope in the OpenAPI document of each route that takes an API key."""
-    described = SchemaGenerator().get_schema(request=None, public=True)["paths"]
-    operations = {
-        (resolve(path.replace("{number}", "1")).url_name, method.upper()): operation
-        for path, methods in described.items()
-        for method, operation in methods.items()
-        if path.startswith("/api/v1") and method in METHODS
-    }
+    operations = {}
+    for operation in api_operations().values():
+        name = resolve(operation["path"].replace("{number}", "1")).url_name
+        operations[name, operation["method"]] = operation
     return {route: Scope(operations[route]["x-scope"]) for route in APPS}
 
 

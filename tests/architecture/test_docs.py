@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from drf_spectacular.generators import SchemaGenerator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -14,6 +13,7 @@ from access.models import Scope
 from callbacks.events import EventType
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.models import Notification
+from tests.support.openapi import api_document
 from tests.support.source import ROOT
 from tests.support.tables import each_case
 
@@ -191,8 +191,7 @@ def test_api_page_lists_every_path() -> None:
 @cache
 def paths() -> tuple[str, ...]:
     """Return the paths of the API, with braces for parameters."""
-    document = SchemaGenerator().get_schema(request=None, public=True)
-    return tuple(_PARAMETER.sub("{}", path) for path in document["paths"])
+    return tuple(_PARAMETER.sub("{}", path) for path in api_document()["paths"])
 
 
 def is_path(text: str) -> bool:

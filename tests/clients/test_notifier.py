@@ -4,14 +4,13 @@ import asyncio
 import base64
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import httpx
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 from notifyproject_client import (
     AsyncNotifier,
     ContentRequest,
@@ -35,6 +34,7 @@ from notifyproject_client.rest.models.recipient_request import RecipientRequest
 from notifyproject_client.retry import parse_retry_after
 
 from callbacks import signing
+from tests.support.openapi import api_operations
 from tests.support.tables import each_case
 
 KEY = "ntf_abc_secret"
@@ -77,18 +77,13 @@ class Service:
         return [request.headers["Idempotency-Key"] for request in self.requests]
 
 
-@pytest.fixture(scope="module")
-def accepted() -> Callable[[], httpx.Response]:
-    schema = SchemaGenerator().get_schema(request=None, public=True)
-    content = schema["paths"]["/api/v1/notifications"]["post"]["responses"]["202"]["content"]
-    example = content["application/json"]["examples"]["answer"]["value"]
-    return lambda: httpx.Response(202, json=example)
+def accepted(operation: str = "createNotification") -> httpx.Response:
+    content = api_operations()[operation]["responses"]["202"]["content"]
+    return httpx.Response(202, json=content["application/json"]["examples"]["answer"]["value"])
 
 
 @pytest.mark.parametrize("channels", ["all", ["all"]])
-def test_all_channels_are_sent_as_one_name(
-    accepted: Callable[[], httpx.Response], channels: Any
-) -> None:
+def test_all_channels_are_sent_as_one_name(channels: Any) -> None:
     service = Service(accepted())
     service.notifier().notify("payment_confirmed", email="ada@example.com", channels=channels)
     assert json.loads(service.requests[0].content)["channels"] == ["all"]
@@ -109,7 +104,7 @@ def problem(status: int, code: str, **headers: str) -> httpx.Response:
     return httpx.Response(status, json=body, headers=headers)
 
 
-def test_request_has_the_key_and_the_answer_is_typed(accepted: Any) -> None:
+def test_request_has_the_key_and_the_answer_is_typed() -> None:
     service = Service(accepted())
     with service.notifier() as notifier:
         sent = notifier.notify("payment_confirmed", email="ada@example.com", data={"order_id": 1})
@@ -125,7 +120,7 @@ def test_request_has_the_key_and_the_answer_is_typed(accepted: Any) -> None:
     }
 
 
-def test_every_request_field_is_a_keyword(accepted: Any) -> None:
+def test_every_request_field_is_a_keyword() -> None:
     taken = set(inspect.signature(Notifier.notify).parameters)
     fields = {field.name for field in NotificationRequest.__attrs_attrs__}
     assert taken - {"self", "type_slug", "email", "phone", "idempotency_key"} == fields - {"type_"}
@@ -148,7 +143,7 @@ def test_every_request_field_is_a_keyword(accepted: Any) -> None:
     }
 
 
-def test_objects_can_be_dicts(accepted: Any) -> None:
+def test_objects_can_be_dicts() -> None:
     service = Service(accepted(), accepted())
     body: dict[str, Any] = {
         "recipient": {"email": "ada@example.com", "device_ids": []},
@@ -163,7 +158,7 @@ def test_objects_can_be_dicts(accepted: Any) -> None:
     assert sent[1] == {**sent[0], "expires_at": "2026-12-01T09:00:00+00:00"}
 
 
-def test_unknown_field_of_a_dict_is_sent_for_the_service_to_refuse(accepted: Any) -> None:
+def test_unknown_field_of_a_dict_is_sent_for_the_service_to_refuse() -> None:
     service = Service(accepted())
     service.notifier().notify("mfa_code", user_id="ada", content={"titel": "Paid"})
     assert json.loads(service.requests[0].content)["content"] == {"titel": "Paid"}
@@ -176,7 +171,7 @@ def test_text_of_a_refusal_names_the_fields() -> None:
     assert str(caught.value) == ("422 validation_failed: It is not so. /recipient/email: No.")
 
 
-def test_retries_have_the_same_key_and_body(accepted: Any) -> None:
+def test_retries_have_the_same_key_and_body() -> None:
     service = Service(
         httpx.ConnectError("refused"),
         httpx.ReadTimeout("late"),
@@ -192,7 +187,7 @@ def test_retries_have_the_same_key_and_body(accepted: Any) -> None:
     assert 0.5 <= service.waits[0] <= 0.75
 
 
-def test_each_notification_has_its_own_idempotency_key(accepted: Any) -> None:
+def test_each_notification_has_its_own_idempotency_key() -> None:
     service = Service(accepted(), accepted(), accepted())
     notifier = service.notifier()
     notifier.notify("mfa_code", user_id="ada")
@@ -202,7 +197,7 @@ def test_each_notification_has_its_own_idempotency_key(accepted: Any) -> None:
     assert service.keys[2] == "mine"
 
 
-def test_retry_after_is_respected(accepted: Any) -> None:
+def test_retry_after_is_respected() -> None:
     service = Service(problem(429, "rate_limited", **{"Retry-After": "17"}), accepted())
     service.notifier().notify("mfa_code", user_id="ada")
     assert service.waits == [17.0]
@@ -277,7 +272,7 @@ def test_unsupported_service_url_raises() -> None:
         service.notifier().notify("mfa_code", user_id="ada")
 
 
-def test_warnings_of_the_answer_are_objects(accepted: Any) -> None:
+def test_warnings_of_the_answer_are_objects() -> None:
     answer = accepted().json() | {
         "warnings": [{"channel": "push", "code": "no_address", "detail": "No device registered."}]
     }
@@ -359,7 +354,7 @@ def async_notifier(service: Service) -> AsyncNotifier:
     )
 
 
-def test_asynchronous_notifier_retries_with_one_key(accepted: Any) -> None:
+def test_asynchronous_notifier_retries_with_one_key() -> None:
     service = Service(httpx.ConnectError("refused"), problem(429, "rate_limited"), accepted())
 
     async def send() -> str:
@@ -394,8 +389,8 @@ def test_failed_part_of_many_is_repeated_with_its_own_key() -> None:
     assert service.keys == ["mine", "mine-1000", "mine-1000"]
 
 
-def test_broadcast_has_a_key_although_none_is_given(answer_of: Any) -> None:
-    service = Service(problem(503, "overloaded"), httpx.Response(202, json=answer_of("broadcasts")))
+def test_broadcast_has_a_key_although_none_is_given() -> None:
+    service = Service(problem(503, "overloaded"), accepted("createBroadcast"))
     started = service.notifier().broadcast(
         "marketing", {"topic": "news"}, content={"subject": "Spring"}, expires_at=NOW
     )
@@ -407,17 +402,6 @@ def test_broadcast_has_a_key_although_none_is_given(answer_of: Any) -> None:
         "content": {"subject": "Spring"},
         "expires_at": "2026-12-01T09:00:00+00:00",
     }
-
-
-@pytest.fixture(scope="module")
-def answer_of() -> Callable[[str], Any]:
-    schema = SchemaGenerator().get_schema(request=None, public=True)
-
-    def example(path: str) -> Any:
-        content = schema["paths"][f"/api/v1/{path}"]["post"]["responses"]["202"]["content"]
-        return content["application/json"]["examples"]["answer"]["value"]
-
-    return example
 
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()

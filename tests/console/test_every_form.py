@@ -15,7 +15,6 @@ from django_celery_beat.models import (
     IntervalSchedule,
     PeriodicTask,
 )
-from drf_spectacular.generators import SchemaGenerator
 
 from access.models import APIClient, Scope, StaffUser
 from console.widgets.lists import ReadOnlyAdmin, never
@@ -31,6 +30,7 @@ from notifyproject.db.collections import collection, database
 from recipients.models import Suppression
 from tests.fuzz.console_forms import Form, forms_of
 from tests.support.clients.console import make_staff
+from tests.support.openapi import api_operations, resolved
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -425,22 +425,16 @@ def test_form_offers_every_field_and_value_of_the_api(console: Client, operation
     model, key = API_FORMS[operation]
     if key:
         STORED[model]()
-    document = SchemaGenerator().get_schema(request=None, public=True)
-    body = next(
-        described["requestBody"]["content"]["application/json"]["schema"]
-        for methods in document["paths"].values()
-        for described in methods.values()
-        if described["operationId"] == operation
-    )
+    body = api_operations()[operation]["requestBody"]["content"]["application/json"]["schema"]
     fields = fields_of_form(console, model, key)
-    for name, described in resolved(body, document)["properties"].items():
+    for name, described in resolved(body)["properties"].items():
         assert name in fields, f"{model.__name__} has no field for {name}"
         offered = choices_of(fields[name])
         if offered is not None:
-            wanted = values_of(described, document) - offered
+            wanted = values_of(described) - offered
             assert {item for item in wanted if (operation, item) not in LEFT_OUT} == set(), name
         for bound, own in (("minimum", "min_value"), ("maximum", "max_value")):
-            limit = bound_of(described, document, bound)
+            limit = bound_of(described, bound)
             if limit is not None and hasattr(fields[name], own):
                 assert getattr(fields[name], own) == limit, (name, bound)
 
@@ -457,23 +451,17 @@ def fields_of_form(console: Client, model: type[Any], key: str) -> Mapping[str, 
     return found
 
 
-def resolved(schema: Any, document: Any) -> Any:
-    while "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    return schema
-
-
-def values_of(schema: Any, document: Any) -> set[str]:
+def values_of(schema: Any) -> set[str]:
     """Return the values of an enum, also of a list's items, without null."""
-    schema = resolved(schema, document)
+    schema = resolved(schema)
     parts = [schema.get("items"), *schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    inner = [values_of(part, document) for part in parts if part]
+    inner = [values_of(part) for part in parts if part]
     return {value for value in schema.get("enum", ()) if value is not None}.union(*inner)
 
 
-def bound_of(schema: Any, document: Any, bound: str) -> Any:
-    schema = resolved(schema, document)
-    inner = [bound_of(part, document, bound) for part in schema.get("anyOf", ())]
+def bound_of(schema: Any, bound: str) -> Any:
+    schema = resolved(schema)
+    inner = [bound_of(part, bound) for part in schema.get("anyOf", ())]
     return next((item for item in (schema.get(bound), *inner) if item is not None), None)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
-from drf_spectacular.generators import SchemaGenerator
 
 from api.notifications.schemas import attempt_view, notification_view
 from domain.states import PHASES, NotificationStatus, Phase
 from tests.api.notifications.test_schemas import delivery, document
 from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.openapi import api_document
 from tests.support.tables import each_case
 
 MINUTE = timedelta(minutes=1)
@@ -111,7 +111,7 @@ def test_attempt_is_delivered_once_a_receipt_says_so(
 
 @pytest.fixture(scope="module")
 def schemas() -> Any:
-    return SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
+    return api_document()["components"]["schemas"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.clients.api import App
+from tests.support.openapi import api_operations
 
 ORDER = (
     *("putRecipient", "putPreferences", "registerDevice", "joinTopic", "putSuppression"),
@@ -31,7 +32,6 @@ class Seeder:
     """Creates objects as a client."""
 
     app: App
-    described: Any
 
     def everything(self) -> dict[str, str]:
         """Send the example requests. Return the created IDs by parameter name."""
@@ -54,13 +54,9 @@ class Seeder:
         return str(self._send(operation)[field])
 
     def _send(self, name: str) -> Any:
-        path, method, operation = next(
-            (path, method, operation)
-            for path, methods in self.described["paths"].items()
-            for method, operation in methods.items()
-            if operation["operationId"] == name
-        )
-        for parameter in operation.get("parameters", ()):
+        operation = api_operations()[name]
+        path = operation["path"]
+        for parameter in operation["parameters"]:
             path = path.replace(f"{{{parameter['name']}}}", str(parameter.get("example")))
         body = operation.get("requestBody", {}).get("content", {}).get("application/json")
         content = body["examples"]["request"]["value"] if body else None
@@ -73,7 +69,7 @@ class Seeder:
         answer = self.app.send(
             path.removeprefix("/api/v1"),
             raw,
-            method=method.upper(),
+            method=operation["method"],
             headers={"Idempotency-Key": uuid.uuid4().hex} if name in KEYED else {},
         )
         assert answer.status_code < 300, (name, answer.content)

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
 from api.http.problems import INVALID_STATE
 from api.notifications import statistics
@@ -28,8 +27,7 @@ def asker(db: None, broker: Any) -> Any:
     from tests.fuzz.generator import Fuzzer
 
     app = new_app("app")
-    described = SchemaGenerator().get_schema(request=None, public=True)
-    return Fuzzer(key=app.key, token=lambda: token(app), maker=Seeder(app=app, described=described))
+    return Fuzzer(key=app.key, token=lambda: token(app), maker=Seeder(app=app))
 
 
 def test_every_answer_matches_the_description(

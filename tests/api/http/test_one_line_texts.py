@@ -2,12 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from django.contrib.admindocs.views import simplify_regex
 
 from api.urls import version_1
@@ -15,21 +12,15 @@ from notifications.validation import FREE_FORM
 from tests.support.clients.api import App, pointers
 from tests.support.clients.inbox import credential_for
 from tests.support.clients.routes import ROUTES, Route, filled, sample_of
+from tests.support.openapi import api_document, resolved
 from tests.support.tables import each_case
 
-DOCUMENT = Path(__file__).parents[3] / "clients/python/openapi.yaml"
 MULTILINE = {"body", "description", "parts"}
-
-
-@cache
-def document() -> Any:
-    return yaml.load(DOCUMENT.read_text(), Loader=yaml.CSafeLoader)
 
 
 def texts(schema: Mapping[str, Any]) -> Iterator[list[str]]:
     """Yield the path to each text of a schema. List items have the path segment 0."""
-    if "$ref" in schema:
-        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    schema = resolved(schema)
     if schema.get("type") == "string" and not {"format", "enum"} & schema.keys():
         yield []
     for option in schema.get("anyOf", ()):
@@ -46,7 +37,7 @@ def schema_of(route: Route) -> Mapping[str, Any]:
     name, method = route
     (pattern,) = (str(rule.pattern) for rule in version_1 if rule.name == name)
     path = simplify_regex(pattern).replace("<", "{").replace(">", "}")
-    operation = document()["paths"][f"/api/v1{path}"][method.lower()]
+    operation = api_document()["paths"][f"/api/v1{path}"][method.lower()]
     content = operation.get("requestBody", {}).get("content", {})
     schema: Mapping[str, Any] = content.get("application/json", {}).get("schema", {})
     return schema

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pointers, request
 from tests.support.clients.inbox import credential_for
+from tests.support.openapi import api_operations, resolved
 
 PATH = "/notifications"
 
@@ -97,17 +97,10 @@ def routes(app: App) -> list[tuple[str, str, str]]:
 
 
 def _operations(names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    described = SchemaGenerator().get_schema(request=None, public=True)
-    for path, methods in described["paths"].items():
-        for method, operation in methods.items():
-            kinds = (
-                operation.get("requestBody", {}).get("content", {})
-                if path.count("/api/v1/")
-                else {}
-            )
-            if "application/json" in kinds and "webhook" not in path:
-                address = path.removeprefix("/api/v1").format(**names)
-                yield operation["operationId"], method.upper(), address
+    for name, operation in api_operations().items():
+        if "requestBody" in operation:
+            path = operation["path"].removeprefix("/api/v1")
+            yield name, operation["method"], path.format(**names)
 
 
 def ask(app: App, method: str, path: str, raw: bytes, **options: Any) -> Answer:
@@ -149,19 +142,9 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
     assert not any(collection(name).count_documents({}) for name in CHANGED)
 
 
-def _request_contents(described: Any) -> dict[str, Any]:
-    """Return the described body of each operation that takes one."""
-    return {
-        method["operationId"]: method["requestBody"]["content"]["application/json"]
-        for methods in described["paths"].values()
-        for method in methods.values()
-        if "requestBody" in method
-    }
-
-
-def _wrong_fields(described: Any, schema: Any) -> Iterator[tuple[str, Any, str]]:
+def _wrong_fields(schema: Any) -> Iterator[tuple[str, Any, str]]:
     """Yield each field of a request with values of other types; ... leaves a required one out."""
-    body = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    body = resolved(schema)
     for field, described_field in body["properties"].items():
         options = described_field.get("anyOf", [described_field])
         types = {option.get("type") for option in options}
@@ -176,11 +159,10 @@ def _wrong_fields(described: Any, schema: Any) -> Iterator[tuple[str, Any, str]]
 def test_field_of_a_wrong_type_and_missing_field_are_422_on_every_route(
     app: App, routes: list[tuple[str, str, str]]
 ) -> None:
-    described = SchemaGenerator().get_schema(request=None, public=True)
-    contents = _request_contents(described)
     for name, method, path in routes:
-        example = contents[name]["examples"]["request"]["value"]
-        for field, value, code in _wrong_fields(described, contents[name]["schema"]):
+        content = api_operations()[name]["requestBody"]["content"]["application/json"]
+        example = content["examples"]["request"]["value"]
+        for field, value, code in _wrong_fields(content["schema"]):
             body = {n: v for n, v in {**example, field: value}.items() if v is not ...}
             answer = ask(app, method, path, json.dumps(body).encode())
             assert (answer.status_code, pointers(answer)) == (422, {f"/{field}": code}), name
@@ -190,10 +172,9 @@ def test_field_of_a_wrong_type_and_missing_field_are_422_on_every_route(
 def test_all_invalid_fields_are_reported_at_once_on_every_route(
     app: App, routes: list[tuple[str, str, str]]
 ) -> None:
-    described = SchemaGenerator().get_schema(request=None, public=True)
-    contents = _request_contents(described)
     for name, method, path in routes:
-        fields = _wrong_fields(described, contents[name]["schema"])
+        content = api_operations()[name]["requestBody"]["content"]["application/json"]
+        fields = list(_wrong_fields(content["schema"]))
         wrong = {field: value for field, value, code in fields if code == "wrong_type"}
         misspelled = f"{next(iter(wrong))}s"
         body = json.dumps({**wrong, misspelled: 1}).encode()

@@ -25,24 +25,21 @@ from api.openapi import document
 from api.openapi.document import RATE_LIMIT_HEADERS
 from api.openapi.operations import structures
 from notifications.actions import actions
+from tests.support.openapi import api_document, api_operations, resolved
 
 NOT_EXPOSED = {"WWW-Authenticate"}
 """Not exposed: of no use to a page."""
 NOT_COUNTED = {"401", "403"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def described() -> Any:
-    return SchemaGenerator().get_schema(request=None, public=True)
+    return api_document()
 
 
-@pytest.fixture(scope="module")
-def operations(described: Any) -> list[Any]:
-    return [
-        {**operation, "path": path}
-        for path, methods in described["paths"].items()
-        for operation in methods.values()
-    ]
+@pytest.fixture
+def operations() -> list[Any]:
+    return list(api_operations().values())
 
 
 def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -54,12 +51,9 @@ def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield code, media_type, content
 
 
-def values(described: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
-    for name, example in content.get("examples", {}).items():
-        kept = example.get("$ref", "").removeprefix("#/components/examples/")
-        found[name] = (described["components"]["examples"][kept] if kept else example)["value"]
-    return found
+def values(content: Mapping[str, Any]) -> dict[str, Any]:
+    examples = content.get("examples", {})
+    return {name: resolved(example)["value"] for name, example in examples.items()}
 
 
 def test_every_operation_has_a_summary_and_a_scope(operations: list[Any]) -> None:
@@ -72,11 +66,11 @@ def test_every_operation_has_a_summary_and_a_scope(operations: list[Any]) -> Non
         assert not operation["path"].endswith("/"), name
 
 
-def test_every_request_and_response_has_an_example(described: Any, operations: Any) -> None:
+def test_every_request_and_response_has_an_example(operations: Any) -> None:
     for operation in operations:
         for place, media_type, content in contents(operation):
             where = (operation["operationId"], place)
-            assert values(described, content), where
+            assert values(content), where
             assert (media_type == MEDIA_TYPE) is (place.isdigit() and place >= "400"), where
         for parameter in operation.get("parameters", ()):
             if parameter.get("required"):
@@ -88,25 +82,25 @@ def test_every_example_matches_its_schema(described: Any, operations: Any) -> No
         for place, _media_type, content in contents(operation):
             schema = {**content["schema"], "components": described["components"]}
             check = Draft202012Validator(schema)
-            for name, value in values(described, content).items():
+            for name, value in values(content).items():
                 wrong = [f"{e.json_path}: {e.message}" for e in check.iter_errors(value)]
                 assert not wrong, (operation["operationId"], place, name)
 
 
-def test_every_request_example_is_readable(described: Any, operations: Any) -> None:
+def test_every_request_example_is_readable(operations: Any) -> None:
     for operation in operations:
         for place, _media_type, content in contents(operation):
             if place == "request":
                 structure = structures[content["schema"]["$ref"].rpartition("/")[2]]
-                for value in values(described, content).values():
+                for value in values(content).values():
                     assert convert(value, structure), operation["operationId"]
 
 
-def test_no_example_text_repeats_its_field_name(described: Any, operations: list[Any]) -> None:
+def test_no_example_text_repeats_its_field_name(operations: list[Any]) -> None:
     """The generated example of a text without a declared example is the field's name."""
     for operation in operations:
         for _place, _media_type, content in contents(operation):
-            for value in values(described, content).values():
+            for value in values(content).values():
                 assert not [*_nameless(value, "")], "give the field an example"
 
 
@@ -193,6 +187,22 @@ def test_object_with_any_fields_says_so(described: Any) -> None:
     assert free >= {"NotificationRequest", "BroadcastRequest", "RecipientRequest", "ContentView"}
 
 
+def test_each_problem_and_each_repeated_part_is_shared(described: Any) -> None:
+    operations = [
+        operation for methods in described["paths"].values() for operation in methods.values()
+    ]
+    responses = [row for operation in operations for row in operation["responses"].items()]
+    parameters = [part for operation in operations for part in operation.get("parameters", ())]
+    assert all("$ref" in response for code, response in responses if code >= "400")
+    for section, used in (
+        ("responses", [part for _, part in responses]),
+        ("parameters", parameters),
+    ):
+        own = [part for part in used if "$ref" not in part]
+        texts = [json.dumps(part) for part in (*own, *described["components"][section].values())]
+        assert len(set(texts)) == len(texts), section
+
+
 def test_document_begins_with_what_a_client_needs_first(described: Any) -> None:
     resources = [path.split("/")[3] for path in described["paths"]]
     assert list(dict.fromkeys(resources)) == list(document.RESOURCES)
@@ -268,7 +278,7 @@ def test_document_is_compressed_and_has_an_entity_tag(client: Client) -> None:
     assert client.get("/api/schema", headers={"If-None-Match": plain["ETag"]}).status_code == 200
 
 
-def test_every_problem_example_has_its_code(described: Any, operations: list[Any]) -> None:
+def test_every_problem_example_has_its_code(operations: list[Any]) -> None:
     for operation in operations:
         answers = operation["responses"]
         assert {"401", "429", "503"} <= set(answers), operation["operationId"]
@@ -276,30 +286,28 @@ def test_every_problem_example_has_its_code(described: Any, operations: list[Any
         assert ("404" in answers) or ("{" not in operation["path"]), operation["operationId"]
         for place, media_type, content in contents(operation):
             if media_type == MEDIA_TYPE:
-                for code, value in values(described, content).items():
+                for code, value in values(content).items():
                     assert (value["code"], value["status"]) == (code, int(place))
 
 
-def test_operations_state_whether_they_refuse_test_keys(
-    described: Any, operations: list[Any]
-) -> None:
+def test_operations_state_whether_they_refuse_test_keys(operations: list[Any]) -> None:
     refusing = set()
     for operation in operations:
         for place, _media_type, content in contents(operation):
-            if place == "403" and "test_key" in values(described, content):
+            if place == "403" and "test_key" in values(content):
                 refusing.add(operation["operationId"])
                 assert "`test_key`" in operation["description"], operation["operationId"]
     assert refusing >= {"putRecipient", "eraseRecipient", "liftSuppression", "putType"}
     assert not refusing & {"createNotification", "getRecipient", "readInboxItem", "putCallback"}
 
 
-def test_operations_show_the_problems_they_name(described: Any, operations: list[Any]) -> None:
+def test_operations_show_the_problems_they_name(operations: list[Any]) -> None:
     shown = {
         operation["operationId"]: {
             code
             for place, media_type, content in contents(operation)
             if media_type == MEDIA_TYPE
-            for code in values(described, content)
+            for code in values(content)
         }
         for operation in operations
     }
@@ -396,7 +404,7 @@ def test_document_is_generated_once(client: Client, monkeypatch: pytest.MonkeyPa
 
 def test_structure_descriptions_are_not_indented() -> None:
     """Python before 3.13 keeps the indentation of docstrings, which are the descriptions."""
-    schemas = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
+    schemas = api_document()["components"]["schemas"]
     texts = {name: schema.get("description", "") for name, schema in schemas.items()}
     assert [name for name, text in texts.items() if "\n    " in text] == []
     assert "\n\nA time that a clock change skips" in texts["LocalTime"]
@@ -405,38 +413,38 @@ def test_structure_descriptions_are_not_indented() -> None:
 HIDDEN = {"recipient", "delivery", "data", "error", "error_history", "status", "user_id"}
 
 
-def inbox_operations(described: Any, *, of_tokens: bool) -> dict[str, Any]:
+def inbox_operations(*, of_tokens: bool) -> dict[str, Any]:
     return {
-        operation["operationId"]: operation
-        for path, methods in described["paths"].items()
-        for operation in methods.values()
-        if path.startswith("/api/v1/inbox") and ("/tokens" in path) is of_tokens
+        name: operation
+        for name, operation in api_operations().items()
+        if operation["path"].startswith("/api/v1/inbox")
+        and ("/tokens" in operation["path"]) is of_tokens
     }
 
 
 def test_inbox_uses_tokens_and_token_routes_use_keys(described: Any) -> None:
     schemes = described["components"]["securitySchemes"]
     assert schemes["inboxToken"] == {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
-    for operation in inbox_operations(described, of_tokens=False).values():
+    for operation in inbox_operations(of_tokens=False).values():
         assert operation["security"] == [{"inboxToken": []}]
         assert "x-scope" not in operation
         assert "403" not in operation["responses"]
-    for operation in inbox_operations(described, of_tokens=True).values():
+    for operation in inbox_operations(of_tokens=True).values():
         assert operation["security"] == [{"apiKey": []}]
         assert operation["x-scope"] == "inbox:issue"
 
 
 def test_every_inbox_operation_is_described(described: Any) -> None:
-    assert set(inbox_operations(described, of_tokens=False)) == {
+    assert set(inbox_operations(of_tokens=False)) == {
         *("listInbox", "countInbox", "readAllInbox", "streamInbox"),
         *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
         *("snoozeInboxItem", "unsnoozeInboxItem", "actOnInboxItem"),
         *("getInboxPreferences", "putInboxPreferences"),
     }
-    assert set(inbox_operations(described, of_tokens=True)) == {
+    assert set(inbox_operations(of_tokens=True)) == {
         *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens")
     }
-    stream = inbox_operations(described, of_tokens=False)["streamInbox"]
+    stream = inbox_operations(of_tokens=False)["streamInbox"]
     assert "text/event-stream" in stream["responses"]["200"]["content"]
     assert {"400", "401", "421", "429", "503"} <= set(stream["responses"])
     assert [p["name"] for p in stream["parameters"]] == ["Last-Event-ID"]
