@@ -6,6 +6,7 @@ from typing import NotRequired, TypedDict
 from bson import ObjectId
 
 from notifyproject.db.collections import Documents
+from notifyproject.db.documents import ClaimDocument
 
 
 class CallbackSecretDocument(TypedDict):
@@ -14,13 +15,6 @@ class CallbackSecretDocument(TypedDict):
     encrypted: str
     created_at: datetime
     until: NotRequired[datetime]
-
-
-class WorkLeaseDocument(TypedDict):
-    """A stored :class:`~callbacks.models.WorkLease`."""
-
-    token: str
-    lease_until: datetime
 
 
 class CallbackDocument(TypedDict):
@@ -35,7 +29,7 @@ class CallbackDocument(TypedDict):
     disabled_reason: NotRequired[str]
     secrets: list[CallbackSecretDocument]
     backfill_from: NotRequired[datetime]
-    claim: NotRequired[WorkLeaseDocument]
+    claim: NotRequired[ClaimDocument]
     claim_count: NotRequired[int]
     failures: int
     failing_since: NotRequired[datetime]
@@ -68,7 +62,7 @@ class CallbackMessageDocument(TypedDict):
     status: str
     tries: int
     next_try_at: NotRequired[datetime]
-    claim: NotRequired[WorkLeaseDocument]
+    claim: NotRequired[ClaimDocument]
     claim_count: NotRequired[int]
     history: NotRequired[list[CallbackTryDocument]]
     error: NotRequired[str]

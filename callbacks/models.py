@@ -6,6 +6,7 @@ from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import Claim
 
 from .events import CallbackState, CallbackStatus, DisabledReason, EventType
 
@@ -23,13 +24,6 @@ class CallbackSecret(EmbeddedModel):
     """Set once it's rotated: it signs along until then."""
 
 
-class WorkLease(EmbeddedModel):
-    """A worker's lease on an endpoint or message. A write requires the lease's token."""
-
-    token = models.CharField(max_length=32)
-    lease_until = models.DateTimeField()
-
-
 class Callback(models.Model):
     """A client's callback endpoint. A client has at most one."""
 
@@ -44,7 +38,7 @@ class Callback(models.Model):
     secrets = EmbeddedModelArrayField(CallbackSecret, default=list)
     backfill_from = optional_datetime()
     """Start of a pending backfill: events of notifications accepted since then; decision 15."""
-    claim = EmbeddedModelField(WorkLease, null=True, blank=True)
+    claim = EmbeddedModelField(Claim, null=True, blank=True)
     """One worker at a time calls an endpoint."""
     claim_count = models.IntegerField(default=0)
     failures = models.IntegerField(default=0)
@@ -88,7 +82,7 @@ class CallbackMessage(models.Model):
     tries = models.IntegerField(default=0)
     """Attempts since it was stored or replayed."""
     next_try_at = optional_datetime()
-    claim = EmbeddedModelField(WorkLease, null=True, blank=True)
+    claim = EmbeddedModelField(Claim, null=True, blank=True)
     claim_count = models.IntegerField(default=0)
     history = EmbeddedModelArrayField(CallbackTry, default=list, blank=True)
     error = optional_text(200)

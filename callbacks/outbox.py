@@ -17,6 +17,7 @@ from notifyproject.db.collections import is_duplicate
 from notifyproject.db.leases import Leases, held_with, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
+from notifyproject.platform.process import worker_name
 
 from . import subscriptions
 from .documents import CALLBACK_MESSAGES, CallbackDocument, CallbackMessageDocument
@@ -100,7 +101,7 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     ids = list(takewhile(lambda message_id: counts[message_id] == 0, claimable)) or claimable[:1]
     if not ids:
         return []
-    token, claimed = LEASES.claim_many(ids, due, now=now)
+    token, claimed = LEASES.claim_many(ids, due, worker=worker_name(), now=now)
     return [
         ClaimedMessage(id=d["_id"], token=token, body=d["body"].encode(), tries=d["tries"])
         for d in sorted(claimed, key=lambda d: d["next_try_at"])

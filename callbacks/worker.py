@@ -19,6 +19,7 @@ from notifyproject.db.leases import Claim, Leases, is_leased
 from notifyproject.platform import broker
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError
+from notifyproject.platform.process import worker_name
 
 from . import audit, endpoints, outbox, retry, signing, subscriptions
 from .documents import CALLBACKS, CallbackDocument, CallbackSecretDocument
@@ -58,7 +59,7 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None
     """
     is_closed = {"$or": [{"open_until": None}, {"open_until": {"$lte": now}}]}
     wanted = {"_id": client_id, "state": CallbackState.ACTIVE.value, **is_closed}
-    claim = LEASES.claim_one(wanted, now=now)
+    claim = LEASES.claim_one(wanted, worker=worker_name(), now=now)
     if claim is None:
         return None
     document = claim.document

@@ -5,9 +5,9 @@ from enum import StrEnum
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 
-from notifications.models import Claim
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import Claim
 
 
 class AnalyticsEvent(models.Model):

@@ -3,6 +3,7 @@
 import callbacks.models
 import django_mongodb_backend.fields
 import notifyproject.db.indexes
+import notifyproject.db.models
 from django.db import migrations, models
 
 
@@ -26,7 +27,7 @@ class Migration(migrations.Migration):
                 ('disabled_reason', models.CharField(blank=True, choices=[('gone', 'Gone'), ('failing', 'Failing'), ('stuck', 'Stuck'), ('by_operator', 'By operator')], max_length=40, null=True)),
                 ('secrets', django_mongodb_backend.fields.EmbeddedModelArrayField(default=list, embedded_model=callbacks.models.CallbackSecret)),
                 ('backfill_from', models.DateTimeField(blank=True, null=True)),
-                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=callbacks.models.WorkLease, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
                 ('failures', models.IntegerField(default=0)),
                 ('failing_since', models.DateTimeField(blank=True, null=True)),
@@ -70,17 +71,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='WorkLease',
-            fields=[
-                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token', models.CharField(max_length=32)),
-                ('lease_until', models.DateTimeField()),
-            ],
-            options={
-                'abstract': False,
-            },
-        ),
-        migrations.CreateModel(
             name='CallbackMessage',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=120, primary_key=True, serialize=False)),
@@ -91,7 +81,7 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('delivered', 'Delivered'), ('failed', 'Failed')], max_length=40)),
                 ('tries', models.IntegerField(default=0)),
                 ('next_try_at', models.DateTimeField(blank=True, null=True)),
-                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=callbacks.models.WorkLease, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
                 ('history', django_mongodb_backend.fields.EmbeddedModelArrayField(blank=True, default=list, embedded_model=callbacks.models.CallbackTry)),
                 ('error', models.CharField(blank=True, max_length=200, null=True)),

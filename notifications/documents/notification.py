@@ -7,6 +7,7 @@ from typing import Any, NotRequired, TypedDict
 from bson import ObjectId
 
 from notifyproject.db.collections import Documents
+from notifyproject.db.documents import ClaimDocument
 
 
 class RecipientCopyDocument(TypedDict):
@@ -45,14 +46,6 @@ class ContentDocument(TypedDict):
     has_own_subject: NotRequired[bool]
     event_at: NotRequired[datetime]
     push: NotRequired[Any]
-
-
-class ClaimDocument(TypedDict):
-    """A stored :class:`~notifications.models.notification.Claim`."""
-
-    token: str
-    lease_until: datetime
-    worker: str
 
 
 class HoldDocument(TypedDict):

@@ -5,8 +5,8 @@ from typing import NotRequired, TypedDict
 
 from bson import ObjectId
 
-from notifications.documents.notification import ClaimDocument
 from notifyproject.db.collections import Documents
+from notifyproject.db.documents import ClaimDocument
 
 
 class ProviderStateDocument(TypedDict):

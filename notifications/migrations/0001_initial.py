@@ -6,6 +6,7 @@ import domain.retry
 import domain.states
 import notifications.models.notification
 import notifyproject.db.indexes
+import notifyproject.db.models
 from django.db import migrations, models
 
 
@@ -24,18 +25,6 @@ class Migration(migrations.Migration):
                 ('url', models.CharField(max_length=2048)),
                 ('filename', models.CharField(max_length=120)),
                 ('content_type', models.CharField(max_length=127)),
-            ],
-            options={
-                'abstract': False,
-            },
-        ),
-        migrations.CreateModel(
-            name='Claim',
-            fields=[
-                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token', models.CharField(max_length=32)),
-                ('lease_until', models.DateTimeField()),
-                ('worker', models.CharField(max_length=120)),
             ],
             options={
                 'abstract': False,
@@ -84,7 +73,7 @@ class Migration(migrations.Migration):
                 ('first_due_at', models.DateTimeField()),
                 ('next_attempt_at', models.DateTimeField(blank=True, null=True)),
                 ('last_attempt_at', models.DateTimeField(blank=True, null=True)),
-                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.notification.Claim, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('provider', models.CharField(blank=True, max_length=40, null=True)),
                 ('provider_message_id', models.CharField(blank=True, max_length=200, null=True)),
                 ('failure_code', models.CharField(blank=True, max_length=40, null=True)),
@@ -281,7 +270,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('status', models.CharField(choices=[('scheduled', 'Scheduled'), ('running', 'Running'), ('paused', 'Paused'), ('cancelling', 'Cancelling'), ('cancelled', 'Cancelled'), ('completed', 'Completed'), ('failed', 'Failed')], max_length=40)),
                 ('due_at', models.DateTimeField(blank=True, null=True)),
-                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.notification.Claim, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
                 ('cursor', models.CharField(blank=True, max_length=128, null=True)),
                 ('is_waiting', models.BooleanField(default=False)),
@@ -320,7 +309,7 @@ class Migration(migrations.Migration):
                 ('after_at', models.DateTimeField(blank=True, null=True)),
                 ('after_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
                 ('next_at', models.DateTimeField(blank=True, null=True)),
-                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.notification.Claim, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
                 ('found', models.JSONField(default=dict)),
                 ('found_count', models.IntegerField(default=0)),
@@ -406,7 +395,7 @@ class Migration(migrations.Migration):
                 ('due_at', models.DateTimeField(blank=True, null=True)),
                 ('is_cancelled', models.BooleanField(default=False)),
                 ('epoch', models.IntegerField(default=0)),
-                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.notification.Claim, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
                 ('count', models.IntegerField(blank=True, null=True)),
                 ('dropped', models.IntegerField(blank=True, null=True)),

@@ -5,7 +5,6 @@ from .bulk import BulkOperation, OperationResult
 from .catalog import NotificationType, TemplateVersion
 from .notification import (
     Attachment,
-    Claim,
     Content,
     Delivery,
     ErrorRecord,
@@ -26,7 +25,7 @@ from .records import (
 __all__ = ["Broadcast"]
 __all__ += ["BulkOperation", "OperationResult"]
 __all__ += ["NotificationType", "TemplateVersion"]
-__all__ += ["Attachment", "Claim", "Content", "Delivery", "ErrorRecord", "Notification"]
+__all__ += ["Attachment", "Content", "Delivery", "ErrorRecord", "Notification"]
 __all__ += ["RecipientCopy"]
 __all__ += ["Digest", "Limit", "LimitUses", "ProviderState", "RetentionPolicy"]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]

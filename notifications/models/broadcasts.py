@@ -6,8 +6,9 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import Claim
 
-from .notification import USER_ID_LENGTH, Claim
+from .notification import USER_ID_LENGTH
 
 OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 

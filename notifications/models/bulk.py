@@ -6,8 +6,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
-
-from .notification import Claim
+from notifyproject.db.models import Claim
 
 REASON_LENGTH = 500
 OPEN_OPERATIONS = {"next_at": {"$exists": True}}

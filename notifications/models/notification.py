@@ -13,6 +13,7 @@ from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import Claim
 
 USER_ID_LENGTH = 128
 SOURCE_LENGTH = 64
@@ -63,14 +64,6 @@ class Content(EmbeddedModel):
     """The event of a reminder, whose remaining time is computed when sending."""
     push = models.JSONField(null=True, blank=True)
     """How devices present a push."""
-
-
-class Claim(EmbeddedModel):
-    """A worker's lease. Only the holder of its token may write."""
-
-    token = models.CharField(max_length=32)
-    lease_until = models.DateTimeField()
-    worker = models.CharField(max_length=120)
 
 
 class Hold(EmbeddedModel):

@@ -8,9 +8,9 @@ from domain.limits import Overflow
 from domain.states import Category, Channel
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import Claim
 
 from .catalog import SLUG_LENGTH
-from .notification import Claim
 
 
 class ProviderState(models.Model):

@@ -14,12 +14,12 @@ from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
 from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus, Priority
 from notifications.documents.notification import (
-    ClaimDocument,
     DeliveryDocument,
     NotificationDocument,
 )
 from notifications.documents.records import DeliveryAttemptDocument
 from notifyproject.db.collections import is_duplicate
+from notifyproject.db.documents import ClaimDocument
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 

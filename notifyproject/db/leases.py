@@ -1,6 +1,6 @@
 """Leases: for a time, one process works on a document, and only that process writes to it.
 
-A claim is stored in the document: a token, the end of the lease, and maybe the worker. Anyone may
+A claim is stored in the document: a token, the end of the lease, and the worker. Anyone may
 claim a document that has no claim or an expired one. Each write of a holder names its token, so
 that a holder whose lease was taken over changes nothing. ``docs/decisions/0049-leases.md`` lists
 the users, and what each does after too many claims.
@@ -15,6 +15,7 @@ from typing import Any, Generic
 from pymongo import ReturnDocument
 
 from .collections import D, Documents
+from .documents import ClaimDocument
 
 Filter = Mapping[str, Any]
 Update = Mapping[str, Mapping[str, Any]]
@@ -60,17 +61,16 @@ class Leases(Generic[D]):
         """Return whether a claim that makes this count is one too many."""
         return self.max_claims is not None and claim_count > self.max_claims
 
-    def new_claim(self, *, token: str, worker: str | None = None, now: datetime) -> dict[str, Any]:
+    def new_claim(self, *, token: str, worker: str, now: datetime) -> ClaimDocument:
         """Return the claim to store."""
-        claim = {"token": token, "lease_until": now + self.length}
-        return claim if worker is None else {**claim, "worker": worker}
+        return {"token": token, "lease_until": now + self.length, "worker": worker}
 
     def claim_one(
         self,
         wanted: Filter,
         *,
         changes: Mapping[str, Any] | None = None,
-        worker: str | None = None,
+        worker: str,
         now: datetime,
     ) -> "Claim[D] | None":
         """Claim the document that a filter matches. Return None if it is leased, or none matches.
@@ -101,7 +101,7 @@ class Leases(Generic[D]):
         wanted: Filter,
         *,
         changes: Mapping[str, Any] | None = None,
-        worker: str | None = None,
+        worker: str,
         now: datetime,
     ) -> tuple[str, list[D]]:
         """Claim those documents that a filter matches and nobody leases, all with one token.
@@ -137,7 +137,7 @@ class Leases(Generic[D]):
         return {} if self.max_claims is None else {"claim_count": 0}
 
     def _claiming(
-        self, token: str, changes: Mapping[str, Any] | None, *, worker: str | None, now: datetime
+        self, token: str, changes: Mapping[str, Any] | None, *, worker: str, now: datetime
     ) -> list[dict[str, Any]]:
         stages: list[dict[str, Any]] = []
         if self.max_claims is not None:
