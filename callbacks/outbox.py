@@ -161,10 +161,10 @@ def settle(
     return result.matched_count == 1
 
 
-def release(messages: Sequence[ClaimedMessage]) -> None:
-    """Release messages that weren't attempted."""
+def give_back(messages: Sequence[ClaimedMessage]) -> None:
+    """Release messages that weren't attempted, as if they hadn't been claimed."""
     for token in {message.token for message in messages}:
-        LEASES.release(token, [message.id for message in messages if message.token == token])
+        LEASES.give_back(token, [message.id for message in messages if message.token == token])
 
 
 def next_due_at(client_id: ObjectId) -> datetime | None:

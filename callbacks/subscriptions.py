@@ -22,7 +22,7 @@ SECRET_OVERLAP = timedelta(hours=24)
 """How long a replaced secret still signs, beside the new one."""
 MAX_SECRETS = 5
 """Maximum of secrets that sign at the same time. It limits rotations within SECRET_OVERLAP."""
-_ACTIVE = {"state": CallbackState.ACTIVE.value, "failures": 0}
+_ACTIVE = {"state": CallbackState.ACTIVE.value, "failures": 0, "claim_count": 0}
 _FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 

@@ -87,8 +87,14 @@ def _disable(lease: EndpointLease, reason: DisabledReason, *, now: datetime) -> 
         outbox.fail_pending(client_id=client_id, reason=outbox.DISABLED_REASON)
 
 
-def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime) -> bool:
-    """Release a lease, and store the health unless the URL changed. Return False if it was lost."""
+def release_lease(
+    lease: EndpointLease, health: EndpointHealth, *, is_used: bool = True, now: datetime
+) -> bool:
+    """Release a lease, and store the health unless the URL changed. Return False if it was lost.
+
+    Only an answer to a request shows that the endpoint doesn't end its workers. A lease without one
+    isn't counted.
+    """
     changes = {name: getattr(health, name) for name in _STORED_FIELDS}
     if health.failures != lease.health.failures or not health.is_failing:
         circuit = retry.circuit_open_until(failures=health.failures, now=now)
@@ -97,7 +103,8 @@ def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime
     set_fields = {name: value for name, value in changes.items() if value is not None}
     unset_fields = {name: "" for name, value in changes.items() if value is None}
     change = {"$set": set_fields, "$unset": unset_fields}
-    return lease.claim.release(change, where={"url": lease.url}) or lease.claim.release()
+    release = lease.claim.release if is_used else lease.claim.give_back
+    return release(change, where={"url": lease.url}) or release()
 
 
 BATCH_SIZE = 20
@@ -189,9 +196,9 @@ def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCh
             tried_ids.add(message.id)
             health = _settle(message, started_at, response, health, clock())
             request_count += 1
-        outbox.release([message for message in messages if message.id not in tried_ids])
+        outbox.give_back([message for message in messages if message.id not in tried_ids])
     finally:
-        release_lease(lease, health, now=clock())
+        release_lease(lease, health, is_used=request_count > 0, now=clock())
     reason = health.disable_reason(now=clock())
     if reason is not None:
         _disable(lease, reason, now=clock())

@@ -55,6 +55,7 @@ StateFilter = choice_filter(
 )
 _PAGES_OF_KINDS = {
     AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
+    AlertKind.ROLLUP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
     AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
     AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
 }

@@ -19,6 +19,7 @@ from notifyproject.db.collections import collection
 from providers.labels import provider_name
 from providers.registry import providers_for
 
+from . import rollup_state
 from .documents import ALERT_RULES
 from .incidents import Finding
 from .models import AlertKind
@@ -28,6 +29,7 @@ SHIPPED_RULES = (
     ("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
     ("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
     ("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
+    ("rollup-overdue", "Roll-up overdue", AlertKind.ROLLUP_OVERDUE, 15),
     ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
     ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
     ("key-expiring", "An API key expires", AlertKind.KEY_EXPIRING, 30),
@@ -170,6 +172,26 @@ def _detect_overdue_sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
     )
 
 
+def _detect_overdue_rollup(rule: Rule, now: datetime) -> Iterator[Finding]:
+    last, stopped = rollup_state.counted_at(), rollup_state.stopped_at()
+    if stopped is not None:
+        yield _finding(
+            rule,
+            "all",
+            title="Metrics roll-up stopped",
+            detail=f"Since {stopped:%Y-%m-%d %H:%M} UTC: three workers in a row ended while they "
+            "counted. See their logs, then start it again by manage.py rollup.",
+        )
+    elif last is not None and now - last > timedelta(minutes=rule.threshold):
+        yield _finding(
+            rule,
+            "all",
+            title=f"No metrics roll-up for over {rule.threshold} min",
+            detail=f"Last roll-up: {last:%Y-%m-%d %H:%M} UTC. The metrics aren't current. Check "
+            "Celery beat, and the workers' logs.",
+        )
+
+
 def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
     for pause in provider_pauses.pauses().values():
@@ -237,6 +259,7 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.BREAKER_OPEN: _detect_open_circuits,
     AlertKind.WORK_OVERDUE: _detect_overdue_work,
     AlertKind.SWEEP_OVERDUE: _detect_overdue_sweep,
+    AlertKind.ROLLUP_OVERDUE: _detect_overdue_rollup,
     AlertKind.PROVIDER_PAUSED: _detect_long_pauses,
     AlertKind.CALLBACK_DISABLED: _detect_disabled_callbacks,
     AlertKind.KEY_EXPIRING: _detect_expiring_keys,

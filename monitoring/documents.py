@@ -51,7 +51,9 @@ class RollupStateDocument(TypedDict):
     _id: str
     changes_until: NotRequired[datetime]
     counted_at: NotRequired[datetime]
+    stopped_at: NotRequired[datetime]
     claim: NotRequired[ClaimDocument]
+    claim_count: NotRequired[int]
 
 
 class AlertRuleDocument(TypedDict):

@@ -90,7 +90,11 @@ class RollupState(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     changes_until = optional_datetime()
     counted_at = optional_datetime()
+    stopped_at = optional_datetime()
+    """Since when it doesn't run, because it ended its workers. Missing while it runs."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
+    claim_count = models.IntegerField(default=0)
+    """Claims in a row without a count."""
 
     class Meta:
         db_table = "rollup_state"
@@ -103,6 +107,7 @@ class AlertKind(StrEnum):
     BREAKER_OPEN = "breaker_open"
     WORK_OVERDUE = "work_overdue"
     SWEEP_OVERDUE = "sweep_overdue"
+    ROLLUP_OVERDUE = "rollup_overdue"
     PROVIDER_PAUSED = "provider_paused"
     CALLBACK_DISABLED = "callback_disabled"
     KEY_EXPIRING = "key_expiring"

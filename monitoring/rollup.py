@@ -184,15 +184,19 @@ def _leased(now: datetime, clock: Clock) -> Iterator["_Lease | None"]:
     if claim is None:
         yield None
         return
+    lease = _Lease(claim, clock)
     try:
-        yield _Lease(claim, clock)
+        yield lease
     except LeaseLostError:
         log.warning("rollup_lease_lost")
-    finally:
-        claim.release()
+    except BaseException:
+        lease.claim.give_back()
+        raise
+    else:
+        lease.claim.release()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Lease:
     """The roll-up's lease, which each write of metrics renews."""
 
@@ -213,7 +217,7 @@ class _Lease:
     def _confirm(self, minutes: Sequence[datetime]) -> None:
         now = self.clock()
         try:
-            rollup_state.renew_lease(self.claim, now=now)
+            self.claim = rollup_state.renew_lease(self.claim, now=now)
         except LeaseLostError:
             # These values may have replaced newer ones of the new holder, so they're counted again.
             rollup_state.mark_changed(minutes, now=now)

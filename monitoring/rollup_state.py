@@ -4,14 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
 from pymongo import DeleteOne, UpdateOne
 
+from access.clients import registry
 from notifyproject.db.leases import Claim, Leases
-from notifyproject.platform import process
+from notifyproject.platform import audit, process
 
 from . import metrics
 from .documents import METRICS_DUE, ROLLUP_STATE, RollupStateDocument
-from .models import Interval
+from .models import Interval, RollupState
 
 RECENT = timedelta(minutes=10)
 """A minute younger than this is recounted at once."""
@@ -20,8 +22,11 @@ RECOUNT_AGE_DIVISOR = 12
 MAX_RECOUNT_AGE = timedelta(days=3)
 """Older minutes aren't recounted, since receipts hardly ever arrive later."""
 MAX_MINUTES = 600
-LEASES = Leases(collection=ROLLUP_STATE, length=timedelta(minutes=5))
+STOPPED_MESSAGE = "Stopped: three workers in a row ended while they counted."
+LEASES = Leases(collection=ROLLUP_STATE, length=timedelta(minutes=5), max_claims=3)
+"""After three claims without a count, the roll-up stops: it may be what ends its workers."""
 STATE = "rollup"
+log = structlog.get_logger(__name__)
 
 
 class LeaseLostError(Exception):
@@ -71,16 +76,44 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
 
 
 def acquire_lease(*, now: datetime) -> Claim[RollupStateDocument] | None:
-    """Acquire the roll-up's lease. Return None if another worker has it."""
+    """Acquire the roll-up's lease. Return None if another worker has it, or if it is stopped.
+
+    It is stopped if too many workers in a row ended while they held its lease.
+    """
     first = {"$setOnInsert": {"changes_until": None}}
     ROLLUP_STATE().update_one({"_id": STATE}, first, upsert=True)
-    return LEASES.claim_one({"_id": STATE}, worker=process.worker_name(), now=now)
+    running = {"_id": STATE, "stopped_at": None}
+    claim = LEASES.claim_one(running, worker=process.worker_name(), now=now)
+    if claim is not None and claim.is_exhausted:
+        if claim.release({"$set": {"stopped_at": now}}):
+            log.error("rollup_stopped", lost_workers=LEASES.max_claims)
+            _record_stop(now)
+        return None
+    return claim
 
 
-def renew_lease(claim: Claim[RollupStateDocument], *, now: datetime) -> None:
-    """Renew the lease during a long roll-up. Raises LeaseLostError."""
-    if claim.renew(now=now) is None:
+def _record_stop(now: datetime) -> None:
+    audit.record(
+        by=registry.system_client_id(now=now),
+        model=RollupState,
+        object_id=STATE,
+        name="Metrics roll-up",
+        message=STOPPED_MESSAGE,
+    )
+
+
+def resume() -> bool:
+    """Let a stopped roll-up run again. Return False if it isn't stopped."""
+    stopped = {"_id": STATE, "stopped_at": {"$ne": None}}
+    return ROLLUP_STATE().update_one(stopped, {"$unset": {"stopped_at": ""}}).modified_count > 0
+
+
+def renew_lease(claim: Claim[RollupStateDocument], *, now: datetime) -> Claim[RollupStateDocument]:
+    """Renew the lease after a count, and return the renewed claim. Raises LeaseLostError."""
+    renewed = claim.renew(now=now)
+    if renewed is None:
         raise LeaseLostError
+    return renewed[0]
 
 
 def record(claim: Claim[RollupStateDocument], **times: datetime) -> None:
@@ -97,6 +130,11 @@ def changes_until() -> datetime | None:
 def counted_at() -> datetime | None:
     """Return when the last roll-up ended, or None before the first."""
     return _state().get("counted_at")
+
+
+def stopped_at() -> datetime | None:
+    """Return when the roll-up was stopped, or None if it runs."""
+    return _state().get("stopped_at")
 
 
 def _state() -> RollupStateDocument:

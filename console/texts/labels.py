@@ -163,6 +163,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.BREAKER_OPEN: "Circuit open",
     AlertKind.WORK_OVERDUE: "Overdue deliveries",
     AlertKind.SWEEP_OVERDUE: "Sweep overdue",
+    AlertKind.ROLLUP_OVERDUE: "Roll-up overdue",
     AlertKind.PROVIDER_PAUSED: "Provider paused",
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
     AlertKind.KEY_EXPIRING: "API key expires soon",

@@ -103,7 +103,7 @@ def advance(
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
     """Release the lease because of backpressure. Return False if it was lost or isn't running."""
     change = {"$set": {"is_waiting": True, "updated_at": now}}
-    return lease.claim.release(_with_due(change, at=until), where=RUNNING)
+    return lease.claim.give_back(_with_due(change, at=until), where=RUNNING)
 
 
 def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
@@ -114,7 +114,7 @@ def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> boo
 
 def release_lease(lease: BroadcastLease, *, now: datetime) -> bool:
     """Release the lease without a page, due again at once. Return False if it was lost."""
-    return lease.claim.release(_with_due({"$set": {"updated_at": now}}, at=now))
+    return lease.claim.give_back(_with_due({"$set": {"updated_at": now}}, at=now))
 
 
 def record_cancelled(

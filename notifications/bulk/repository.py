@@ -187,8 +187,9 @@ def prove(lease: OperationLease) -> OperationLease | None:
 
 def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:
     """Release an operation, due again at ``at``. Return False if the lease was lost."""
+    # Progress is what save_progress stored. A run that waited, or was shut down, made none.
     changes = {"next_at": at, "updated_at": now}
-    return lease.claim.release({"$set": changes}, where=lease.same_stage)
+    return lease.claim.give_back({"$set": changes}, where=lease.same_stage)
 
 
 def stop(lease: OperationLease, *, problem: str, now: datetime) -> None:

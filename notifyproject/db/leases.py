@@ -51,15 +51,14 @@ class Leases(Generic[D]):
     collection: Documents[D]
     length: timedelta
     """Longer than the slowest work between two renewals."""
-    max_claims: int | None = None
-    """Claims in a row without progress, counted in ``claim_count``, after which the user gives up.
-    None counts none: the work is repeated until it succeeds."""
+    max_claims: int
+    """Claims in a row without progress (``claim_count``), after which the user gives up."""
     max_length_factor: int = 1
     """Each further claim in a row is ``length`` longer, up to this factor."""
 
     def is_exhausted(self, claim_count: int) -> bool:
         """Return whether a claim that makes this count is one too many."""
-        return self.max_claims is not None and claim_count > self.max_claims
+        return claim_count > self.max_claims
 
     def new_claim(self, *, token: str, worker: str, now: datetime) -> ClaimDocument:
         """Return the claim to store."""
@@ -120,29 +119,28 @@ class Leases(Generic[D]):
 
     def renewal(self, *, now: datetime) -> dict[str, Any]:
         """Return the fields that renew a lease, and record progress."""
-        return {"claim.lease_until": now + self.length, **self._progress()}
+        return {"claim.lease_until": now + self.length, "claim_count": 0}
 
-    def release(self, token: str, ids: Sequence[Any]) -> int:
-        """Release documents that are claimed with a token. Return how many still were."""
+    def give_back(self, token: str, ids: Sequence[Any]) -> int:
+        """Release documents as if they hadn't been claimed with this token. Return how many."""
         wanted = {"_id": {"$in": list(ids)}, **held_with(token)}
-        return self.collection().update_many(wanted, self.releasing({})).matched_count
+        earlier = {"$max": [{"$subtract": ["$claim_count", 1]}, 0]}
+        change = [{"$set": {"claim_count": earlier, "claim": "$$REMOVE"}}]
+        return self.collection().update_many(wanted, change).matched_count
 
-    def releasing(self, change: Update) -> dict[str, Any]:
-        """Return an update that also releases the document."""
-        released: dict[str, Any] = {**change, "$unset": {**change.get("$unset", {}), "claim": ""}}
-        fields = {**self._progress(), **change.get("$set", {})}
-        return {**released, "$set": fields} if fields else released
-
-    def _progress(self) -> dict[str, Any]:
-        return {} if self.max_claims is None else {"claim_count": 0}
+    def releasing(self, change: Update, *, claim_count: int = 0) -> dict[str, Any]:
+        """Return an update that also releases the document. By default, it counts as progress."""
+        return {
+            **change,
+            "$set": {"claim_count": claim_count, **change.get("$set", {})},
+            "$unset": {**change.get("$unset", {}), "claim": ""},
+        }
 
     def _claiming(
         self, token: str, changes: Mapping[str, Any] | None, *, worker: str, now: datetime
     ) -> list[dict[str, Any]]:
-        stages: list[dict[str, Any]] = []
-        if self.max_claims is not None:
-            count = {"$add": [{"$ifNull": ["$claim_count", 0]}, 1]}
-            stages.append({"$set": {"claim_count": count}})
+        count = {"$add": [{"$ifNull": ["$claim_count", 0]}, 1]}
+        stages: list[dict[str, Any]] = [{"$set": {"claim_count": count}}]
         claim: dict[str, Any] = {"$literal": self.new_claim(token=token, worker=worker, now=now)}
         if self.max_length_factor > 1:
             factor = {"$min": ["$claim_count", self.max_length_factor]}
@@ -194,11 +192,22 @@ class Claim(Generic[D]):
         return replace(self, until=until, claim_count=0, is_takeover=False), document
 
     def release(self, change: Update | None = None, *, where: Filter | None = None) -> bool:
-        """Change the document and release it. Return False if the lease was lost."""
-        changed = self.leases.collection().update_one(
-            self._held(where), self.leases.releasing(change or {})
-        )
-        return changed.matched_count > 0
+        """Change the document and release it. Return False if the lease was lost.
+
+        It counts as progress. Work that wasn't begun is given back instead.
+        """
+        return self._update(self.leases.releasing(change or {}), where)
+
+    def give_back(self, change: Update | None = None, *, where: Filter | None = None) -> bool:
+        """Release the document as :meth:`release` does, with the count from before the claim.
+
+        An idle claim, such as one that a shutdown ends, is neither progress nor a lost worker.
+        """
+        earlier = max(self.claim_count - 1, 0)
+        return self._update(self.leases.releasing(change or {}, claim_count=earlier), where)
+
+    def _update(self, change: Update, where: Filter | None) -> bool:
+        return self.leases.collection().update_one(self._held(where), change).matched_count > 0
 
     def _held(self, where: Filter | None) -> dict[str, Any]:
         return {"_id": self.id, **held_with(self.token), **(where or {})}

@@ -176,6 +176,22 @@ def test_endpoint_that_kills_each_worker_is_disabled(die: Die) -> None:
     assert "workers in a row" in LogEntry.objects.get().change_message
 
 
+def test_lone_events_that_kill_their_workers_hours_apart_disable_the_endpoint(die: Die) -> None:
+    at, killed = NOON, 0
+    with receiving() as receiver:
+        called_back(receiver.url)
+        for name in ("evt_1", "evt_2"):
+            at += timedelta(hours=3)
+            event = Event(id=name, client_id=CLIENT, type=EventType.DELIVERY_SENT, at=at, data={})
+            outbox.store_messages([event], now=at)
+            while outbox.next_due_at(CLIENT) is not None:
+                job = {"id": str(CLIENT), "now": at.isoformat(), "kills": "{"}
+                killed += die("call_back", Boundary.SETTLED, **job) == signal.SIGKILL
+                at += LEASE + SECOND
+    assert killed == 5
+    assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.STUCK
+
+
 @pytest.mark.parametrize("boundary", [boundary for boundary, _ in cases_of(Trigger.POST)])
 def test_crashed_api_process_creates_one_notification(die: Die, boundary: Boundary) -> None:
     app = new_app("app")

@@ -16,7 +16,7 @@ from delivery import circuit_breaker, pipeline, provider_pauses, worker
 from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
 from domain.states import Channel
-from monitoring import alert_rules, alerts, incidents
+from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
 from notifyproject.db.collections import collection
 from providers import registry
@@ -219,6 +219,23 @@ def test_missing_sweep_opens_an_incident_after_three_minutes() -> None:
     for minutes, expected in ((3, set()), (4, {AlertKind.SWEEP_OVERDUE})):
         alerts.evaluate(now=NOW + minutes * MINUTE)
         assert kinds() == expected
+
+
+def test_roll_up_that_is_late_or_stopped_opens_an_incident() -> None:
+    def open_titles(minutes: int) -> list[str]:
+        evaluate(NOW + minutes * MINUTE)
+        return [incident["title"] for incident in found() if incident["is_open"]]
+
+    assert open_titles(16) == [], "there was no roll-up yet"
+    rollup.run(now=NOW)
+    assert open_titles(15) == []
+    assert open_titles(16) == ["No metrics roll-up for over 15 min"]
+    rollup.run(now=NOW + 16 * MINUTE)
+    assert open_titles(19) == []
+    for minutes in (20, 25, 30):
+        assert rollup_state.acquire_lease(now=NOW + minutes * MINUTE), "a worker that is lost"
+    assert rollup.run(now=NOW + 35 * MINUTE) is None
+    assert open_titles(35) == ["Metrics roll-up stopped"]
 
 
 def test_stalled_scheduler_is_detected_without_it(maria: StaffUser) -> None:

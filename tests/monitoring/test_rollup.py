@@ -450,6 +450,31 @@ def test_task_rolls_up() -> None:
     assert rollup_state.counted_at() is not None
 
 
+def test_command_starts_a_stopped_roll_up_again() -> None:
+    at = utc_now() - timedelta(days=1)
+    for _ in range(rollup_state.LEASES.max_claims):
+        assert rollup_state.acquire_lease(now=at), "a worker that is lost"
+        at += rollup_state.LEASES.length
+    for _ in range(2):
+        assert rollup.run(now=at) is None
+    assert rollup_state.stopped_at() == at
+    assert "runs again" in rollup_command()
+    assert rollup_state.stopped_at() is None
+    assert rollup.run(now=utc_now()) is not None
+
+
+def test_count_that_was_stored_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    traffic()
+    monkeypatch.setattr(metrics, "sum_up", broken)
+    assert rollup_state.acquire_lease(now=NOON), "a worker that is lost"
+    at = NOON + rollup_state.LEASES.length
+    with pytest.raises(ConnectionError):
+        rollup.run(now=at)
+    claim = rollup_state.acquire_lease(now=at)
+    assert claim is not None
+    assert claim.claim_count == 1
+
+
 def test_command_fails_while_another_roll_up_runs() -> None:
     assert rollup_state.acquire_lease(now=utc_now())
     with pytest.raises(CommandError, match="retry in a minute"):

@@ -9,7 +9,7 @@ from domain.time import utc_now
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.queries import ANY_STATUS
 
-from ... import rollup
+from ... import rollup, rollup_state
 from ...metrics import INTERVAL_LENGTH, interval_start
 from ...models import Interval
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     help = (
         "Count the metrics of a period again, minute by minute; without a period, roll up what has "
-        "changed. Idempotent."
+        "changed. Idempotent. A roll-up that was stopped runs again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,6 +33,8 @@ class Command(BaseCommand):
         """Run the command."""
         now = utc_now()
         since, until = options["since"], options["until"] or now
+        if rollup_state.resume():
+            self.stdout.write("The roll-up was stopped. It runs again.")
         if since is None:
             if options["until"] is not None:
                 raise CommandError("--until needs --since.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
+from django.contrib.admin.models import LogEntry
 
 from callbacks import outbox, worker
 from callbacks.endpoints import EndpointResponse
@@ -54,10 +55,12 @@ class User:
     """Returns what the holder has, or a false value."""
     finish: Callable[[Any, datetime], object]
     """Returns a false value if the lease was lost."""
+    give_back: Callable[[Any, datetime], object] | None = None
+    """Ends a claim without progress. None if that doesn't occur."""
     renew: Callable[[Any, datetime], object] | None = None
-    give_up: Callable[[Any, datetime], str] | None = None
+    give_up: Callable[[Any, datetime], str]
     """What the worker after the last claim makes of it."""
-    gives_up: str = ""
+    gives_up: str
 
 
 def _claim_delivery(notification_id: ObjectId, at: datetime) -> Any:
@@ -169,12 +172,19 @@ def _renew_rollup(held: Any, at: datetime) -> object:
     return True
 
 
+def _stop_rollup(key: str, at: datetime) -> str:
+    assert rollup_state.acquire_lease(now=at) is None
+    assert rollup_state.stopped_at() == at
+    return str(LogEntry.objects.get().change_message)
+
+
 USERS = {
     "deliveries": User(
         leases=LEASES,
         create=lambda: accepted()["_id"],
         claim=_claim_delivery,
         finish=lambda held, at: store_leases.release([held], now=at),
+        give_back=lambda held, at: store_leases.release([held], now=at),
         renew=lambda held, at: store_leases.start([held], provider="sendgrid", worker="w", now=at),
         give_up=_quarantine,
         gives_up="quarantined",
@@ -192,6 +202,7 @@ USERS = {
         create=lambda: bulk.started(bulk.Time(NOON)).id,
         claim=lambda operation_id, at: operations.claim(operation_id, worker="w", now=at),
         finish=lambda held, at: operations.release(held, at=at, now=at),
+        give_back=lambda held, at: operations.release(held, at=at, now=at),
         renew=lambda held, at: operations.save_progress(held, now=at),
         give_up=_run_operation,
         gives_up="paused: 3 consecutive workers made no progress. See their logs.",
@@ -201,6 +212,7 @@ USERS = {
         create=_create_broadcast,
         claim=lambda broadcast_id, at: broadcasts.acquire_lease(broadcast_id, worker="w", now=at),
         finish=lambda held, at: broadcasts.release_lease(held, now=at),
+        give_back=lambda held, at: broadcasts.defer(held, until=at, now=at),
         give_up=_run_broadcast,
         gives_up="failed: 5 consecutive workers failed on the same page.",
     ),
@@ -209,6 +221,7 @@ USERS = {
         create=_subscribe,
         claim=lambda client_id, at: worker.acquire_lease(client_id, now=at),
         finish=lambda held, at: worker.release_lease(held, held.health, now=at),
+        give_back=lambda held, at: worker.release_lease(held, held.health, is_used=False, now=at),
         give_up=_disable_endpoint,
         gives_up="disabled: stuck",
     ),
@@ -217,6 +230,7 @@ USERS = {
         create=_record_message,
         claim=_claim_message,
         finish=_settle,
+        give_back=lambda held, at: outbox.give_back([held]),
         give_up=_quarantine_message,
         gives_up="failed: Three workers in a row ended while they sent it.",
     ),
@@ -225,10 +239,12 @@ USERS = {
         create=lambda: "rollup",
         claim=lambda key, at: rollup_state.acquire_lease(now=at),
         finish=lambda held, at: held.release(),
+        give_back=lambda held, at: held.give_back(),
         renew=_renew_rollup,
+        give_up=_stop_rollup,
+        gives_up="Stopped: three workers in a row ended while they counted.",
     ),
 }
-BY_COUNT = [name for name, user in USERS.items() if user.leases.max_claims is not None]
 
 
 @pytest.fixture(params=USERS)
@@ -274,23 +290,28 @@ def test_renewed_lease_is_held_for_longer(name: str) -> None:
     assert not user.claim(key, START + 2 * length - 2 * MILLISECOND)
 
 
-@pytest.mark.parametrize("name", BY_COUNT)
-def test_lost_workers_make_the_next_one_give_up(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name, user in USERS.items() if user.give_back is not None]
+)
+def test_claim_without_progress_is_given_back_uncounted(name: str) -> None:
     user = USERS[name]
-    assert user.leases.max_claims is not None
-    assert user.give_up is not None
+    assert user.give_back is not None
+    key, at = user.create(), START
+    assert user.claim(key, at), "a worker that is lost"
+    for _ in range(2):
+        at += user.leases.length
+        user.give_back(user.claim(key, at), at)
+        (document,) = stored(user)
+        (counted,) = document.get("delivery", [document])
+        assert (counted["claim_count"], counted.get("claim")) == (1, None)
+
+
+def test_lost_workers_make_the_next_one_give_up(user: User) -> None:
     key, at = user.create(), START
     for _ in range(user.leases.max_claims):
         assert user.claim(key, at)
         at += user.leases.length * user.leases.max_length_factor
     assert user.give_up(key, at) == user.gives_up
-
-
-@pytest.mark.parametrize("name", [name for name in USERS if name not in BY_COUNT])
-def test_work_without_a_count_is_taken_over_each_time(name: str) -> None:
-    user = USERS[name]
-    key = user.create()
-    assert all(user.claim(key, START + number * user.leases.length) for number in range(10))
 
 
 @pytest.mark.parametrize("left", [None, -MILLISECOND, timedelta(0), MILLISECOND])
@@ -323,4 +344,4 @@ def test_page_lists_all_users() -> None:
     for user in USERS.values():
         row = listed[user.leases.collection.name]
         assert f"{user.leases.length.total_seconds():.0f} s" in row
-        assert (f"{user.leases.max_claims} claims" in row) is (user.leases.max_claims is not None)
+        assert f"{user.leases.max_claims} claims" in row
