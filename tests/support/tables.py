@@ -32,12 +32,12 @@ def each_case(names: str, cases: Cases) -> Callable[[Test], Test]:
         tables = [(keys, cases), *inner]
 
         @functools.wraps(body)
-        def run(**fixtures: Any) -> None:
+        def run(*instance: Any, **fixtures: Any) -> None:
             __tracebackhide__ = True
             rows, failures = list(_rows(tables)), []
             for row in rows:
                 try:
-                    body(**fixtures, **row)
+                    body(*instance, **fixtures, **row)
                 except (Exception, pytest.fail.Exception) as failure:
                     failures.append((row, failure))
             if failures:
