@@ -20,6 +20,7 @@ from tests.support.clients.api import App, new_app, pointers, request
 from tests.support.clients.bulk import post_bulk
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider
+from tests.support.tables import each_case
 
 WEEKLY = {"categories": ["marketing"], "max": 3, "period_seconds": 604_800}
 ONE = "/limits/weekly"
@@ -56,8 +57,8 @@ def test_limit_is_defined_replaced_and_removed(app: App) -> None:
     assert app.get(ONE).status_code == app.delete(ONE).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("fields", "pointer"),
+@each_case(
+    "fields, pointer",
     [
         ({"max": 0}, "/max"),
         ({"max": 101}, "/max"),

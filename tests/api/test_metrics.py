@@ -22,6 +22,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.digests import opened
 from tests.support.factories.push import deliver, push
 from tests.support.fakes.provider import ScriptedProvider
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -136,8 +137,8 @@ def test_metrics_are_cached() -> None:
     assert Client().get("/metrics").content == first
 
 
-@pytest.mark.parametrize(
-    ("token", "request_", "status"),
+@each_case(
+    "token, request_, status",
     [
         ("", {}, 200),
         ("", {"REMOTE_ADDR": "::1"}, 200),

@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from django.contrib.admin.models import LogEntry
 
 from domain.time import utc_now
@@ -12,6 +11,7 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import anonymise
 from tests.support.clients.api import Answer, App, pages, pointers
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 ADA, PHONE = "ada@example.com", "+351912345678"
 ONE = f"/suppressions/email/{ADA}"
@@ -44,8 +44,8 @@ def test_address_is_suppressed_and_shown(app: App) -> None:
     assert app.notify().json()["delivery"][0]["status"] == "suppressed"
 
 
-@pytest.mark.parametrize(
-    ("path", "address"),
+@each_case(
+    "path, address",
     [
         (f"whatsapp/{PHONE}", PHONE),
         (f"whatsapp/{quote(PHONE)}", PHONE),
@@ -71,8 +71,8 @@ def test_manual_suppression_can_expire(app: App) -> None:
     assert answer.json()["expires_at"] == "2099-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "pointer", "code"),
+@each_case(
+    "path, body, pointer, code",
     [
         ("email/ada", {}, "", "invalid_email"),
         ("whatsapp/912345678", {}, "", "invalid_phone"),
@@ -106,7 +106,7 @@ def test_lifting_a_bounce_keeps_the_unsubscription(app: App) -> None:
     assert answer.json() == {"lifted": ["hard_bounce"], "standing": ["unsubscribed"]}
 
 
-@pytest.mark.parametrize("reason", [R.UNSUBSCRIBED, R.COMPLAINT])
+@each_case("reason", [R.UNSUBSCRIBED, R.COMPLAINT])
 def test_recipients_own_suppression_is_lifted_only_by_reason(app: App, reason: R) -> None:
     suppress(reason=reason)
     answer = app.delete(ONE)
@@ -138,39 +138,28 @@ def test_lifting_is_audited_without_the_address(app: App) -> None:
     assert "ada@" not in f"{entry.object_id} {entry.object_repr}"
 
 
-@pytest.fixture
-def many(app: App) -> App:
-    for n in range(5):
-        suppress(f"user{n}@example.com")
-    for n in range(2):
-        suppress(f"+35191234567{n}", channel="whatsapp", reason=R.COMPLAINT)
-    return app
-
-
 def addresses(answer: Answer) -> list[str]:
     return [result["address"] for result in answer.json()["results"]]
 
 
-def test_list_is_paginated_in_both_directions(many: App) -> None:
-    everything = many.get("/suppressions").json()["results"]
+def test_list_is_paginated_and_filtered_by_channel_and_reason(app: App) -> None:
+    for n in range(5):
+        suppress(f"user{n}@example.com")
+    for n in range(2):
+        suppress(f"+35191234567{n}", channel="whatsapp", reason=R.COMPLAINT)
+    everything = app.get("/suppressions").json()["results"]
     assert len(everything) == 7
-    found = pages(many.get, "/suppressions", limit=3)
+    found = pages(app.get, "/suppressions", limit=3)
     assert found == [everything[:3], everything[3:6], everything[6:]]
-
-
-def test_list_is_filtered_by_channel_and_reason(many: App) -> None:
-    assert len(addresses(many.get("/suppressions", channel="whatsapp"))) == 2
-    assert len(addresses(many.get("/suppressions", reason="hard_bounce"))) == 5
-    assert addresses(many.get("/suppressions", channel="whatsapp", reason="hard_bounce")) == []
-
-
-def test_erased_address_is_listed_as_null(many: App) -> None:
+    assert len(addresses(app.get("/suppressions", channel="whatsapp"))) == 2
+    assert len(addresses(app.get("/suppressions", reason="hard_bounce"))) == 5
+    assert addresses(app.get("/suppressions", channel="whatsapp", reason="hard_bounce")) == []
     anonymise([("whatsapp", "+351912345670")])
-    assert None in addresses(many.get("/suppressions", channel="whatsapp"))
+    assert None in addresses(app.get("/suppressions", channel="whatsapp")), "erased"
 
 
-@pytest.mark.parametrize(
-    ("query", "pointer", "code"),
+@each_case(
+    "query, pointer, code",
     [
         ({"channel": "push"}, "/channel", "unknown_value"),
         ({"reason": "because"}, "/reason", "unknown_value"),
@@ -183,6 +172,15 @@ def test_invalid_list_query_is_refused(
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
 
 
-@pytest.mark.parametrize("channel", ["push", "pigeon"])
+@each_case("channel", ["push", "pigeon"])
 def test_channel_without_suppressions_is_not_found(app: App, channel: str) -> None:
     assert app.get(f"/suppressions/{channel}/{ADA}").status_code == 404
+
+
+def test_address_with_blanks_is_the_suppressed_one(app: App) -> None:
+    app.put("/suppressions/whatsapp/+351912345678", {})
+    app.put("/suppressions/email/ada@example.com", {})
+    recipient = {"email": " ada@example.com\u200b", "phone": "\u202a+351912345678\u202c"}
+    sent = app.notify(recipient=recipient, channels=["email", "whatsapp"]).json()
+    assert {delivery["failure_code"] for delivery in sent["delivery"]} == {"suppressed"}
+    assert app.get("/suppressions/email/%20ada@example.com%20").json()["results"]

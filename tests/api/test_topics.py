@@ -1,9 +1,8 @@
 """The topic routes: members and lists."""
 
-import pytest
-
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pages, pointers
+from tests.support.tables import each_case
 
 NEWS = "/topics/news/members"
 
@@ -31,10 +30,6 @@ def test_member_joins_once_and_leaves(app: App) -> None:
     assert leave(app, "ada").status_code == 404
 
 
-def test_empty_topic_has_an_empty_list(app: App) -> None:
-    assert app.get(NEWS).json() == {"results": [], "next": None, "previous": None}
-
-
 def test_members_are_paginated_by_user_id(app: App) -> None:
     for user_id in ("eve", "ada", "dan", "bob", "cyd"):
         join(app, user_id)
@@ -44,11 +39,20 @@ def test_members_are_paginated_by_user_id(app: App) -> None:
     assert found == [["ada", "bob"], ["cyd", "dan"], ["eve"]]
 
 
-@pytest.mark.parametrize(
-    "topic", ["News", "a.b", "a:b", "-news", "_", "$gt", "t" * 65, "no%20topic"]
-)
+@each_case("topic", ["News", "a.b", "a:b", "-news", "_", "$gt", "t" * 65, "no%20topic"])
 def test_invalid_topic_is_refused(app: App, topic: str) -> None:
     answer = join(app, "ada", topic)
     assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_topic"})
     assert app.get(f"/topics/{topic}/members").status_code == 404
     assert collection("topic_members").count_documents({}) == 0
+
+
+def test_topics_are_listed_in_pages(app: App) -> None:
+    for topic in ("c", "a", "b", "news"):
+        for user_id in ("ada", "bob"):
+            join(app, user_id, topic)
+    first = app.get("/topics", limit=3).json()
+    assert [result["name"] for result in first["results"]] == ["a", "b", "c"]
+    rest = app.get("/topics", limit=3, cursor=first["next"]).json()
+    assert ([result["name"] for result in rest["results"]], rest["next"]) == (["news"], None)
+    assert app.get("/topics", colour=1).status_code == 400

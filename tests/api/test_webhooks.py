@@ -24,13 +24,12 @@ from tests.support.providers.whatsapp import (
     SECRET,
     change,
     failed,
-    preference,
     signed,
     status,
     webhook,
     written,
 )
-from tests.support.providers.whatsapp import preferences_change as told
+from tests.support.tables import each_case
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 
@@ -95,31 +94,10 @@ def test_bounce_fails_the_delivery_and_suppresses_the_address(db: None) -> None:
     assert suppression["reason"] == "hard_bounce"
 
 
-def test_block_does_not_suppress_the_address(db: None) -> None:
-    document = factories.settled(DeliveryStatus.SENT)
-    call([event("bounce", document, type="blocked")])
-    assert status_of(document) == "failed"
-    assert collection("suppressions").count_documents({}) == 0
-
-
-def test_complaint_suppresses_and_keeps_the_status(db: None) -> None:
-    document = factories.settled(DeliveryStatus.SENT)
-    call([event("delivered", document), event("spamreport", document)])
-    assert status_of(document) == "delivered"
-    assert collection("suppressions").count_documents({"reason": "complaint"}) == 1
-
-
 def test_open_and_click_do_not_mark_mail_read(db: None) -> None:
     document = factories.settled(DeliveryStatus.SENT)
     call([event("delivered", document), event("open", document), event("click", document)])
     assert status_of(document) == "delivered"
-
-
-def test_unmatched_event_is_logged(db: None) -> None:
-    answer = call([event("delivered", {"_id": "f" * 24}) | {"reference": "not-ours"}])
-    assert answer.status_code == 200
-    log = collection("webhook_log").find_one({})
-    assert (log["event_count"], log["unmatched_count"]) == (1, 1)
 
 
 def test_unacknowledged_write_answers_503(db: None) -> None:
@@ -132,27 +110,12 @@ def test_unacknowledged_write_answers_503(db: None) -> None:
     assert status_of(document) == "delivered"
 
 
-class TestRefused:
-    """Webhooks without a valid signature change nothing."""
-
-    def refused(self, answer: Any) -> None:
-        assert (answer.status_code, answer.json()["code"]) == (403, "invalid_signature")
-        assert collection("webhook_log").count_documents({}) == 0
-
-    def test_signature_of_another_key_is_refused(self, db: None) -> None:
-        document = factories.settled(DeliveryStatus.SENT)
-        other = ec.generate_private_key(ec.SECP256R1())
-        self.refused(call([event("delivered", document)], key=other))
-        assert status_of(document) == "sent"
-
-    def test_large_body_is_refused(self, db: None) -> None:
-        answer = call(b"[" + b" " * MAX_BYTES_BULK + b"]")
-        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-
-
-@pytest.mark.parametrize("raw", [b"", b"{}", b"1", b'{"event": 5}', b"<xml>", b'"x"'])
-def test_signed_body_that_is_no_event_list_is_refused(db: None, raw: bytes) -> None:
-    assert call(raw).status_code == 400
+def test_sendgrid_signature_of_another_key_and_large_body_are_refused(db: None) -> None:
+    document = factories.settled(DeliveryStatus.SENT)
+    other = ec.generate_private_key(ec.SECP256R1())
+    refused(call([event("delivered", document)], key=other))
+    assert status_of(document) == "sent"
+    refused(call(b"[" + b" " * MAX_BYTES_BULK + b"]"), 413, "too_large")
 
 
 S = DeliveryStatus
@@ -212,7 +175,7 @@ def test_whatsapp_receipt_is_applied() -> None:
     assert delivery(document)["status"] == "delivered"
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(["sent", "failed"])))
+@each_case("order", list(itertools.permutations(["sent", "failed"])))
 def test_failure_after_sent_fails_the_delivery(order: tuple[str, ...]) -> None:
     document = sent()
     for kind in (*order, *order):
@@ -238,15 +201,10 @@ def test_marketing_opt_out_suppresses_marketing() -> None:
     assert (suppression["reason"], suppression["marketing_only"]) == ("unsubscribed", True)
 
 
-def test_one_unreachable_number_is_not_suppressed() -> None:
-    call_whatsapp(about(sent(), "failed"))
-    assert collection("suppressions").count_documents({}) == 0
-
-
 def test_three_soft_bounces_suppress_the_number() -> None:
-    for _ in range(3):
+    for count in (0, 0, 1):
         call_whatsapp(about(sent(), "failed"))
-    assert collection("suppressions").count_documents({"reason": "hard_bounce"}) == 1
+        assert collection("suppressions").count_documents({"reason": "hard_bounce"}) == count
 
 
 def test_delivery_clears_soft_bounces() -> None:
@@ -267,14 +225,6 @@ def test_inbound_text_is_not_stored() -> None:
     (log,) = collection("webhook_log").find({})
     assert "diagnosis" not in log["body"]
     assert (log["provider"], log["event_count"], log["applied_count"]) == ("whatsapp", 2, 1)
-
-
-def test_lone_surrogate_does_not_stop_receipts() -> None:
-    document = sent()
-    raw = webhook(change(about(document, "read"), messages=[now_written(text="\ud83d")]))
-    assert b"\\ud83d" in raw
-    assert post(raw).status_code == 200
-    assert delivery(document)["status"] == "read"
 
 
 def test_log_holds_no_number_and_no_text(caplog: pytest.LogCaptureFixture) -> None:
@@ -319,9 +269,7 @@ def test_whatsapp_signature_of_another_secret_is_refused() -> None:
     assert collection("service_windows").count_documents({}) == 0
 
 
-@pytest.mark.parametrize(
-    "raw", [b"", b"{}", b"[1]", b"<xml>", b"\xff", b'{"object": "page", "entry": []}']
-)
+@each_case("raw", [b"", b"{}", b"[1]", b"<xml>", b"\xff", b'{"object": "page", "entry": []}'])
 def test_signed_body_that_is_no_webhook_is_refused(raw: bytes) -> None:
     refused(post(raw), 400, "bad_request")
 
@@ -358,8 +306,12 @@ def test_handshake_without_configured_token_is_refused(settings: Any) -> None:
     refused(handshake(verify_token=""), code="invalid_verify_token")
 
 
-def test_inbound_opt_out_suppresses_marketing() -> None:
-    body = webhook(told(preference("stop", timestamp=int(time.time()))))
-    assert post(body).status_code == 200
-    (found,) = collection("suppressions").find({"channel": "whatsapp"})
-    assert (found["reason"], found["marketing_only"]) == ("unsubscribed", True)
+@each_case("given", ["sha256=\xe9", "\xe9", "sha256=", "", "=" * 5_000])
+def test_odd_signature_is_refused(given: str) -> None:
+    """https://github.com/mishrasanjeev/grantex/pull/892"""
+    refused(post(webhook(), headers={"X-Hub-Signature-256": given}))
+    name = "X-Twilio-Email-Event-Webhook-Signature"
+    answer = Client().post(
+        "/webhooks/sendgrid", b"[]", content_type="application/json", headers={name: given}
+    )
+    refused(answer)

@@ -20,6 +20,7 @@ from notifyproject.platform import egress
 from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes import socket_server
 from tests.support.fakes.callback_receiver import Receiver, called_back
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 FINAL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -37,7 +38,7 @@ def answer(raw: bytes) -> EndpointResponse:
         return endpoints.post(endpoint, body=b"{}", headers={}, timeout=LIMIT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw",
     [
         EARLY + FINAL,
@@ -85,7 +86,7 @@ def test_compressed_answer_is_readable(encoding: str, body: bytes, excerpt: str 
     assert (found.status, found.excerpt) == (500, excerpt)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         *("::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::"),
@@ -98,12 +99,12 @@ def test_special_address_is_not_called(address: str) -> None:
     assert not egress.is_public(ipaddress.ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "192.0.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
+@each_case("address", ["1.1.1.1", "192.0.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
 def test_public_address_is_called(address: str) -> None:
     assert egress.is_public(ipaddress.ip_address(address))
 
 
-@pytest.mark.parametrize("host", ["0x7f.1", "127.1", "2130706433", "0177.0.0.1", "localhost.", "é"])
+@each_case("host", ["0x7f.1", "127.1", "2130706433", "0177.0.0.1", "localhost.", "é"])
 def test_odd_host_is_refused(host: str) -> None:
     with pytest.raises(InvalidUrlError):
         endpoints.parse_url(f"https://{host}/", allow_loopback=False)

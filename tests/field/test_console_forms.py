@@ -24,6 +24,7 @@ from recipients.models import Suppression
 from tests.console.test_every_form import object_form
 from tests.support.clients.console import listed, register_ada
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -47,10 +48,15 @@ PASTED = {
 }
 
 
-@pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
+@pytest.fixture
+def _ada() -> None:
+    register_ada()
+
+
+@pytest.mark.usefixtures("_ada")
+@each_case("text", PASTED.values())
 def test_pasted_address_is_found_and_suppressed(console: Client, text: str) -> None:
     """https://github.com/mysociety/alaveteli/issues/4855 and mozilla/fxa/issues/12567"""
-    register_ada()
     query = urlencode({"q": text})
     assert listed(console, f"/admin/recipients/recipient/?{query}") == ["ada"]
     palette = console.get(f"/admin/search/?{urlencode({'s': text})}").content.decode()
@@ -58,20 +64,12 @@ def test_pasted_address_is_found_and_suppressed(console: Client, text: str) -> N
     sent = {"channel": "email", "address": text, "reason": "manual"}
     assert console.post("/admin/recipients/suppression/add/", sent).status_code == 302
     assert Suppression.objects.get().address == ADDRESS
+    Suppression.objects.all().delete()
 
 
-LINES = {
-    "two lines": "first\nsecond",
-    "blank lines": "\n\nfirst\n\n\nlast",
-    "blanks at the end": "first  \nsecond\t",
-    "a carriage return": "first\rsecond",
-    "one line end": "first\n",
-}
-
-
-@pytest.mark.parametrize("text", LINES.values(), ids=LINES)
-def test_line_ends_are_no_change(console: Client, text: str) -> None:
+def test_line_ends_are_no_change_and_stored_as_the_api_stores_them(console: Client) -> None:
     """https://github.com/raphaelm/django-hierarkey/pull/19: a browser sends CRLF."""
+    text = "\n\nfirst\rline  \nsecond\t\n\n\nlast\n"
     NotificationType.objects.filter(pk="mfa_code").update(description=text)
     url = "/admin/notifications/notificationtype/mfa_5Fcode/change/"
     form = object_form(console, url)
@@ -80,13 +78,24 @@ def test_line_ends_are_no_change(console: Client, text: str) -> None:
     stored = collection("notification_types").find_one({"_id": "mfa_code"})
     assert stored is not None
     assert (stored["description"], stored["max_retries"]) == (text, 4)
-
-
-def test_entered_lines_are_stored_as_the_api_stores_them(console: Client) -> None:
-    url = "/admin/notifications/notificationtype/mfa_5Fcode/change/"
-    form = object_form(console, url)
     console.post(url, {**form.values, "description": ["one\r\ntwo"]})
     assert NotificationType.objects.get(pk="mfa_code").description == "one\ntwo"
+
+
+@pytest.fixture
+def rows(console: Client) -> None:
+    """One row for each list."""
+    now = utc_now()
+    register_ada()
+    sent = {"channel": "email", "address": ADDRESS, "reason": "manual"}
+    console.post("/admin/recipients/suppression/add/", sent)
+    failed = factories.started(at=now, created_at=now, user_id="ada")
+    leases.settle([factories.settlement(failed, S.FAILED, at=now, code=F.BOUNCED)], now=now)
+    at = now + timedelta(hours=1)
+    factories.accepted(created_at=now, user_id="ada", channels=(Channel.PUSH,), scheduled_at=at)
+    kind = AlertKind.SWEEP_OVERDUE
+    finding = Finding(rule_id=ObjectId(), kind=kind, subject="all", title="No sweep", detail="-")
+    incidents.record(finding, now=now)
 
 
 FILTERED = (
@@ -96,13 +105,12 @@ FILTERED = (
 )
 
 
-@pytest.mark.parametrize(("path", "query"), FILTERED)
+@pytest.mark.usefixtures("rows")
+@each_case("path, query", FILTERED)
 def test_page_of_an_object_leads_back_to_the_filtered_list(
     console: Client, path: str, query: dict[str, str]
 ) -> None:
     """https://github.com/unfoldadmin/django-unfold/issues/1016"""
-    sent = {"channel": "email", "address": ADDRESS, "reason": "manual"}
-    console.post("/admin/recipients/suppression/add/", sent)
     rows = console.get(f"{path}?{urlencode(query)}").content.decode()
     kept = urlencode({"_changelist_filters": urlencode(query)})
     assert kept in rows.replace("&amp;", "&")
@@ -114,8 +122,9 @@ def test_page_of_an_object_leads_back_to_the_filtered_list(
 CRUMB = re.compile(r'<a class="crumb" href="([^"]+)">([^<]+)</a>')
 
 
-@pytest.mark.parametrize(
-    ("path", "query", "title"),
+@pytest.mark.usefixtures("rows")
+@each_case(
+    "path, query, title",
     [
         ("notifications/notification", {"q": "ada", "priority": "normal"}, "Notifications"),
         ("notifications/failednotification", {"channel": "email"}, "Failed deliveries"),
@@ -130,17 +139,6 @@ def test_breadcrumb_leads_back_to_the_list_and_its_filters(
     console: Client, path: str, query: dict[str, str], title: str
 ) -> None:
     """https://github.com/unfoldadmin/django-unfold/issues/1016"""
-    now = utc_now()
-    register_ada()
-    sent = {"channel": "email", "address": ADDRESS, "reason": "manual"}
-    console.post("/admin/recipients/suppression/add/", sent)
-    failed = factories.started(at=now, created_at=now, user_id="ada")
-    leases.settle([factories.settlement(failed, S.FAILED, at=now, code=F.BOUNCED)], now=now)
-    at = now + timedelta(hours=1)
-    factories.accepted(created_at=now, user_id="ada", channels=(Channel.PUSH,), scheduled_at=at)
-    kind = AlertKind.SWEEP_OVERDUE
-    finding = Finding(rule_id=ObjectId(), kind=kind, subject="all", title="No sweep", detail="-")
-    incidents.record(finding, now=now)
     listed_at = f"/admin/{path}/" + (f"?{urlencode(query)}" if query else "")
     rows = console.get(listed_at)
     links = re.findall(r'<th[^>]*>\s*<a[^>]* href="([^"]+)"', rows.content.decode())
@@ -172,7 +170,8 @@ def test_applied_filters_stay_in_the_form_of_the_next(console: Client) -> None:
 
 # https://github.com/bashGroup/node-red-contrib-fritz/issues/24
 # https://github.com/nycmeshnet/meshdb/issues/400
-@pytest.mark.parametrize(
+@pytest.mark.usefixtures("_ada")
+@each_case(
     "text",
     [
         *("+351 912 345 678", "00351912345678", "00 351 912-345-678", "tel:+351912345678"),
@@ -182,13 +181,12 @@ def test_applied_filters_stay_in_the_form_of_the_next(console: Client) -> None:
     ],
 )
 def test_pasted_number_is_found(console: Client, text: str) -> None:
-    register_ada()
     query = urlencode({"q": text})
     assert listed(console, f"/admin/recipients/recipient/?{query}") == ["ada"]
 
 
 # https://github.com/carltongibson/django-filter/issues/633
-@pytest.mark.parametrize(
+@each_case(
     "limits",
     [
         {"failed_until": "0001-01-01T00:00"},
@@ -206,17 +204,20 @@ def test_any_limits_of_time_are_answered(console: Client, limits: dict[str, str]
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 
+@pytest.fixture
+def two_pages() -> None:
+    now = utc_now()
+    for number in range(51):
+        at = now - timedelta(seconds=number)
+        factories.accepted(created_at=at, user_id=f"user-{number}", priority=Priority.HIGH)
+
+
 # https://github.com/e107inc/e107/issues/1813
-@pytest.mark.parametrize("query", [{}, {"type": "payment_confirmed"}, {"priority": "high"}])
+@pytest.mark.usefixtures("two_pages")
+@each_case("query", [{}, {"type": "payment_confirmed"}, {"priority": "high"}])
 def test_search_from_a_later_page_starts_at_the_first(
     console: Client, query: dict[str, str]
 ) -> None:
-    now = utc_now()
-    users = [f"user-{number}" for number in range(51)]
-    for number, user in enumerate(users):
-        factories.accepted(
-            created_at=now - timedelta(seconds=number), user_id=user, priority=Priority.HIGH
-        )
     url = "/admin/notifications/notification/"
     first = console.get(url, query)
     second = console.get(f"{url}{first.context['cl'].next_url}")

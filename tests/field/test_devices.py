@@ -143,13 +143,6 @@ def test_rotation_back_to_an_earlier_token(app: App) -> None:
     assert receivers(device_ids=[device_id(SECOND)]) == [FIRST]
 
 
-def test_repeated_rotation_changes_nothing_more(app: App) -> None:
-    register(app)
-    first = change(app, ONE, device_token=SECOND).json()
-    again = change(app, ONE, device_token=SECOND).json()
-    assert {**again, "updated_at": None} == {**first, "updated_at": None}
-
-
 def test_rotation_to_a_token_of_the_same_user_keeps_that_device(app: App) -> None:
     register(app)
     register(app, SECOND)

@@ -13,6 +13,7 @@ import pytest
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App
 from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, STEPS_DOWN, fail_commands
+from tests.support.samples import sampled
 
 ERRORS: dict[str, Any] = {
     "NotWritablePrimary": {"errorCode": 10107, "errorLabels": ["RetryableWriteError"]},
@@ -37,8 +38,10 @@ ERRORS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("times", [1, 2, 50])
-@pytest.mark.parametrize("error", ERRORS)
+CASES = [(error, times) for error in ERRORS for times in (1, 2, 50)]
+
+
+@pytest.mark.parametrize(("error", "times"), sampled(CASES, each=4))
 def test_request_is_accepted_once_or_refused_whatever_mongodb_answers(
     app: App, error: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

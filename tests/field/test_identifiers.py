@@ -17,6 +17,7 @@ from notifyproject.db.collections import collection
 from recipients.registration import RecipientProfile, register
 from tests.support.clients.api import Answer, App, pointers, request
 from tests.support.factories import notifications as factories
+from tests.support.samples import sampled
 from tests.support.tables import each_case
 
 REFUSED = {
@@ -53,7 +54,6 @@ def test_rule_accepts(text: str) -> None:
 
 
 NEWS = {"type": "marketing", "content": {"subject": "s", "body": "b"}}
-BULK = {"Idempotency-Key": "k"}
 DEVICE = {"device_token": "a-token-of-adas", "platform": "ios"}
 INTAKES: dict[str, Callable[[App, str], Answer]] = {
     "/user_id": lambda app, text: app.notify(user_id=text),
@@ -61,7 +61,9 @@ INTAKES: dict[str, Callable[[App, str], Answer]] = {
         "/notifications/preview", request(user_id=text)
     ),
     "/user_id of an item": lambda app, text: app.post(
-        "/notifications/bulk", {"notifications": [request(user_id=text)]}, headers=BULK
+        "/notifications/bulk",
+        {"notifications": [request(user_id=text)]},
+        headers={"Idempotency-Key": text.encode().hex()},
     ),
     "/user_id of a device": lambda app, text: app.put("/devices", {**DEVICE, "user_id": text}),
     "/user_id of a token": lambda app, text: app.post("/inbox/tokens", {"user_id": text}),
@@ -74,7 +76,8 @@ INTAKES: dict[str, Callable[[App, str], Answer]] = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
+# Each intake has the rule: a text for each kind of fault.
+@each_case("text", ["tenant/42", "..", "a\x00b", "   "])
 def test_identifier_in_a_body_is_refused_everywhere(app: App, text: str) -> None:
     for place, intake in INTAKES.items():
         answer = intake(app, text)
@@ -89,7 +92,7 @@ def test_identifier_in_a_body_is_refused_everywhere(app: App, text: str) -> None
     assert collection("notifications").count_documents({}) == 0
 
 
-@pytest.mark.parametrize("text", [refused for refused in REFUSED if "/" not in refused])
+@each_case("text", ["..", "a\nb", "   "])
 def test_identifier_in_a_path_is_refused_with_its_code(app: App, text: str) -> None:
     path = quote(text, safe="")
     for url in (f"/recipients/{path}", f"/topics/news/members/{path}"):
@@ -100,7 +103,7 @@ def test_identifier_in_a_path_is_refused_with_its_code(app: App, text: str) -> N
     assert app.delete(f"/recipients/{path}").status_code == 404
 
 
-@pytest.mark.parametrize("user_id", VALID)
+@pytest.mark.parametrize("user_id", sampled(VALID, each=6))
 def test_other_characters_work_on_every_route(app: App, user_id: str) -> None:
     path = f"/recipients/{quote(user_id, safe='')}"
     assert app.put(path, {"email": "ada@example.com"}).status_code == 201
@@ -125,23 +128,8 @@ def test_other_characters_work_on_every_route(app: App, user_id: str) -> None:
     assert app.get(path).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "spelling",
-    ["{}/", "/{}", "{}//", "{}%2F", "%2F{}", "{}%0A", "{}%00", "./{}", "x/../{}", "{}%FF", "{}/."],
-)
-@pytest.mark.parametrize("user_id", ["victim", "v" * 128])
-def test_other_spelling_names_nobody_else(app: App, user_id: str, spelling: str) -> None:
-    app.put(f"/recipients/{user_id}", {"email": "victim@example.com"})
-    path = f"/recipients/{spelling.format(user_id)}"
-    for method, raw in (("GET", b""), ("PUT", b'{"name": "X"}'), ("DELETE", b"")):
-        answer = app.send(path, raw, method=method, RAW_URI=f"/api/v1{path}")
-        assert answer.status_code in (404, 422)
-    kept = app.get(f"/recipients/{user_id}").json()
-    assert (kept["email"], kept["name"]) == ("victim@example.com", None)
-
-
-@pytest.mark.parametrize(
-    ("path", "detail"),
+@each_case(
+    "path, detail",
     [
         ("/recipients/victim/", "No path of the API ends with a slash."),
         ("/notifications/", "No path of the API ends with a slash."),
@@ -155,8 +143,8 @@ def test_unknown_path_says_what_is_wrong_with_it(app: App, path: str, detail: st
     assert (answer.status_code, answer.json()["detail"]) == (404, detail)
 
 
-@pytest.mark.parametrize(
-    ("raw", "status"),
+@each_case(
+    "raw, status",
     [
         ("recipients/ada%2Fpreferences", 404),
         ("recipients%2Fada", 404),
@@ -180,7 +168,7 @@ def test_escaped_slash_is_no_delimiter(app: App, raw: str, status: int) -> None:
     assert answer.status_code == status, answer.content
 
 
-@pytest.mark.parametrize("user_id", ["tenant/42", "a//b/", "x/../y", " ada "])
+@pytest.mark.parametrize("user_id", ["x/../y", " ada "])
 def test_stored_identifier_that_the_api_refuses_can_be_erased_in_the_console(
     app: App, console: Client, user_id: str
 ) -> None:

@@ -114,8 +114,8 @@ def test_filter_does_what_shopify_says(source: str, text: str) -> None:
     assert Template(source).render(DATA) == text
 
 
-@pytest.mark.parametrize(
-    ("source", "shown"),
+@each_case(
+    "source, shown",
     [
         ("{{ null | date: '%d' }}<", "<"),
         ("{{ tags | escape_once }}", "&lt;p&gt;a &amp; b &copy; &lt; c&lt;/p&gt;"),

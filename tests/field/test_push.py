@@ -63,7 +63,7 @@ def test_iphone_plays_a_sound(priority: Priority, payload: dict[str, Any] | None
     assert aps == {"sound": "default"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"subject": None},
@@ -128,7 +128,7 @@ def test_low_priority_is_silent_everywhere() -> None:
     assert found["webpush"]["notification"]["silent"] is True
 
 
-@pytest.mark.parametrize("priority", Priority)
+@each_case("priority", Priority)
 def test_data_reaches_an_app_in_the_background_without_a_sound(priority: Priority) -> None:
     found = body(priority, subject=None, text="", payload={"sync": True})
     assert "notification" not in found
@@ -354,7 +354,7 @@ def test_pause_may_stand_in_the_answer(delay: Any, headers: dict[str, str], paus
     assert found.retry_after == pause
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["Project not found or deleted.", "The project 'my-shop' was not found.", "Unknown Project"],
 )
@@ -364,8 +364,8 @@ def test_missing_project_is_no_fault_of_a_device(text: str) -> None:
     assert found.reach is Reach.UNCERTAIN
 
 
-@pytest.mark.parametrize(
-    ("description", "is_clock"),
+@each_case(
+    "description, is_clock",
     [
         # https://github.com/googleapis/google-api-php-client/issues/1429
         ("Invalid JWT: Token must be short-lived and in a reasonable timeframe. Check iat.", True),
@@ -385,8 +385,8 @@ def test_refused_token_tells_a_wrong_clock(description: Any, is_clock: bool) -> 
     assert found.response.code == "invalid_grant"
 
 
-@pytest.mark.parametrize(
-    ("left", "seconds"),
+@each_case(
+    "left, seconds",
     [
         (timedelta(milliseconds=1500), 1),
         (timedelta(days=90), 2_419_200),
@@ -435,7 +435,7 @@ def test_options_of_a_request_reach_the_message(app: App) -> None:
     assert message.push == PushOptions(**OPTIONS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "options",
     [
         {"sound": ""},
@@ -479,8 +479,8 @@ def _mangled(text: str) -> dict[str, str]:
 WAYS = tuple(_mangled(""))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("is_file", [False, True])
+@each_case("way", WAYS)
+@each_case("is_file", [False, True])
 def test_service_account_is_read_as_environments_pass_it(
     way: str, is_file: bool, google_account_file: Path, tmp_path: Path
 ) -> None:

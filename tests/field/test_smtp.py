@@ -35,6 +35,7 @@ from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import QUESTIONS, MailServer, mail_server, refusal
 from tests.support.mongo.query_plans import plans
+from tests.support.samples import sampled
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 from wizard.provider_checks import try_smtp
@@ -485,20 +486,26 @@ class TestSent:
             assert state(notification_id) == ("sent", None)
 
     @pytest.mark.parametrize(
-        "line",
-        [
-            OVERLIMIT,
-            "550 5.1.1 No such user",
-            "552 5.2.2 Mailbox full",
-            "450 4.2.0 Mailbox busy",
-            "451 4.7.1 Greylisted",
-            "550 5.7.1 Access denied",
-            "550 I cannot deliver mail",
-            "550 5.7.1 Looks like spam",
-            "556 No mail",
-        ],
+        ("command", "line"),
+        sampled(
+            [
+                (command, line)
+                for command in ("RCPT", "message")
+                for line in (
+                    OVERLIMIT,
+                    "550 5.1.1 No such user",
+                    "552 5.2.2 Mailbox full",
+                    "450 4.2.0 Mailbox busy",
+                    "451 4.7.1 Greylisted",
+                    "550 5.7.1 Access denied",
+                    "550 I cannot deliver mail",
+                    "550 5.7.1 Looks like spam",
+                    "556 No mail",
+                )
+            ],
+            each=4,
+        ),
     )
-    @pytest.mark.parametrize("command", ["RCPT", "message"])
     def test_answer_about_one_recipient_delays_no_other(
         self, command: str, line: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -562,8 +569,8 @@ class TestSent:
 
 
 @pytest.mark.usefixtures("opened")
-@pytest.mark.parametrize(
-    ("host", "configured", "greeting"),
+@each_case(
+    "host, configured, greeting",
     [
         # https://github.com/bitwarden/server/issues/4062: a container has a name of its own.
         ("15b0717dc4c2", "", "[127.0.0.1]"),
@@ -647,9 +654,9 @@ REVERSED = {LOGIN: ["UGFzc3dvcmQ6", "VXNlcm5hbWU6"]}
 
 
 @pytest.mark.usefixtures("opened")
-@pytest.mark.parametrize("password", ["secret", "p\u00e4ssw\u00f6rd", "10 \u20ac", "\u5bc6\u7801"])
-@pytest.mark.parametrize(
-    ("offer", "questions"),
+@each_case("password", ["secret", "p\u00e4ssw\u00f6rd", "10 \u20ac", "\u5bc6\u7801"])
+@each_case(
+    "offer, questions",
     [
         ("AUTH PLAIN LOGIN", {}),
         ("AUTH LOGIN", {}),
@@ -722,8 +729,8 @@ def test_failed_login_says_whether_the_credentials_are_wrong(reply: str, reason:
 
 
 @pytest.mark.usefixtures("opened")
-@pytest.mark.parametrize(
-    ("step", "reply"),
+@each_case(
+    "step, reply",
     [
         # https://github.com/jakartaee/mail-api/issues/577
         ("RCPT", "254 2.1.5 Suppressed recipient is accepted"),
@@ -750,7 +757,7 @@ def test_any_positive_completion_is_an_acceptance(step: str, reply: str) -> None
     assert len(server.mails) == 1
 
 
-@pytest.mark.parametrize("reply", ["550 5.1.1 " + "x" * 9000, "what?", "25 OK", "354 Go on"])
+@each_case("reply", ["550 5.1.1 " + "x" * 9000, "what?", "25 OK", "354 Go on"])
 def test_invalid_reply_about_one_recipient_stops_nobody_else(reply: str) -> None:
     error = refusal({"RCPT": reply})
     assert isinstance(error, TransientError)

@@ -14,6 +14,7 @@ from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.certificates import self_signed
 from tests.support.fakes.smtp_server import SILENCE, MailServer, mail_server, provider, refusal
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, SHORT
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -38,7 +39,7 @@ FAREWELLS = (
 )
 
 
-@pytest.mark.parametrize("farewell", FAREWELLS)
+@each_case("farewell", FAREWELLS)
 def test_end_of_a_kept_connection_costs_a_mail_nothing(farewell: str) -> None:
     server = MailServer(later={"MAIL": farewell})
     with mail_server(server) as (smtp, running):
@@ -48,7 +49,7 @@ def test_end_of_a_kept_connection_costs_a_mail_nothing(farewell: str) -> None:
     assert len(server.mails) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         "450 4.7.1 Error: too many mails from 192.0.2.1",
@@ -67,7 +68,7 @@ def test_other_refusal_of_the_sender_is_not_repeated(reply: str) -> None:
         assert running.connections == 1
 
 
-@pytest.mark.parametrize("farewell", FAREWELLS)
+@each_case("farewell", FAREWELLS)
 def test_refusal_of_a_first_mail_is_not_repeated(farewell: str) -> None:
     with mail_server(MailServer({"MAIL": farewell})) as (smtp, running):
         with pytest.raises(ProviderError):
@@ -75,7 +76,7 @@ def test_refusal_of_a_first_mail_is_not_repeated(farewell: str) -> None:
         assert running.connections == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         # https://github.com/swiftmailer/swiftmailer/issues/1232
@@ -142,8 +143,8 @@ def test_port_of_starttls_is_told() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-@pytest.mark.parametrize(
-    ("silent", "features", "options"),
+@each_case(
+    "silent, features, options",
     [
         ("EHLO", "", {}),
         ("STAR", "STARTTLS", {"use_tls": True}),

@@ -8,8 +8,6 @@ https://github.com/netflie/whatsapp-cloud-api/issues/201 (line breaks).
 
 from typing import Any
 
-import pytest
-
 from notifications.catalog.types import WhatsAppTemplate
 from notifications.content import rendering
 from notifications.content.text import ELLIPSIS
@@ -154,14 +152,14 @@ def test_unknown_wording_leaves_all_to_the_values() -> None:
 CODE = template(parameters=("code",), body=None, button="code")
 
 
-@pytest.mark.parametrize("code", ["1", "123456", 123456, "ABCDE-12345-FGH"])
+@each_case("code", ["1", "123456", 123456, "ABCDE-12345-FGH"])
 def test_code_of_fifteen_characters_is_sent(code: Any) -> None:
     found = chosen(CODE, code=code)
     assert found is not None
     assert found.button == str(code)
 
 
-@pytest.mark.parametrize("code", ["1234567890123456", "ABCDE-12345-FGHIJ-1"])
+@each_case("code", ["1234567890123456", "ABCDE-12345-FGHIJ-1"])
 def test_longer_code_is_refused_before_the_send(code: str) -> None:
     assert problem_of(CODE, code=code) == "code has more than 15 characters."
     assert chosen(CODE, code=code) is None

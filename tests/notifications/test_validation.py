@@ -142,6 +142,78 @@ def test_any_text_is_a_number_or_refused(text: str) -> None:
 
 
 @each_case(
+    "text",
+    [
+        *(" ada@example.com", "ada@example.com\n", "\u00a0ada@example.com\t"),
+        "\ufeffada@example.com",
+        *("ada@example.com\u200b", "\u202aada@example.com\u202c", "\u3000ada@example.com"),
+    ],
+)
+def test_blanks_and_invisible_characters_at_the_ends_of_an_address_are_cut(text: str) -> None:
+    """https://github.com/alphagov/notifications-utils/pull/471"""
+    assert normalize_email(text) == "ada@example.com"
+    number = text.replace("ada@example.com", "+351912345678")
+    assert normalize_phone(number) == "+351912345678"
+
+
+@each_case(
+    "number, stored",
+    [
+        # https://github.com/chatwoot/chatwoot/issues/11053: as WhatsApp reports them.
+        ("+5215512345678", "+525512345678"),
+        ("+525512345678", "+525512345678"),
+        ("+5491123456789", "+5491123456789"),
+        ("+541123456789", "+541123456789"),
+        ("+553187654321", "+553187654321"),
+    ],
+)
+def test_number_that_whatsapp_reports_is_taken(number: str, stored: str) -> None:
+    assert normalize_phone(number) == stored
+
+
+@each_case(
+    "text, detail",
+    [
+        ("ada\u200b@example.com", "; character 4 is U+200B (zero width space)."),
+        ("ada@exa\u200dmple.com", "; character 8 is U+200D (zero width joiner)."),
+        ("ada @example.com", "; character 4 is U+0020 (space)."),
+        ("ada@exam\tple.com", "; character 9 is U+0009 (control character)."),
+        ("ada\u00ad@example.com", "; character 4 is U+00AD (soft hyphen)."),
+        ("<ada@example.com>", ", without `<`, `>`, and a name."),
+        ("Ada<ada@example.com>", ", without `<`, `>`, and a name."),
+        ("a@example.com,b@example.com", ", not several."),
+        ("a..b@docomo.example", "; a dot stands between two other characters."),
+        ("ab.@docomo.example", "; a dot stands between two other characters."),
+        ('"a..b"@docomo.example', "; a quoted part before the @ isn't supported."),
+        ("ada@localhost", "; the domain has no dot."),
+        ("=?utf-8?q?a?=@b.co", "."),
+        ("=?UTF-8?B?YQ==?=@b.co", "."),
+        ("x=?utf-8?q?a?=y@b.co", "."),
+    ],
+)
+def test_refusal_of_an_email_names_the_mistake(text: str, detail: str) -> None:
+    """https://github.com/validatorjs/validator.js/issues/940, https://github.com/mikel/mail/issues/1173"""
+    with pytest.raises(InvalidAddressError) as refused:
+        normalize_email(text)
+    assert str(refused.value) == f"Expected one address such as ada@example.com{detail}"
+
+
+@each_case(
+    "text, detail",
+    [
+        ("+351 912345678", "; character 5 is U+0020 (space)."),
+        ("+351\u00a0912345678", "; character 5 is U+00A0 (no-break space)."),
+        ("+351\u202d912345678", "; character 5 is U+202D (left-to-right override)."),
+        ("912345678", "."),
+    ],
+)
+def test_refusal_of_a_number_names_the_invisible_character(text: str, detail: str) -> None:
+    with pytest.raises(InvalidAddressError) as refused:
+        normalize_phone(text)
+    assert str(refused.value).endswith(f"+351912345678{detail}")
+
+
+@each_case(
     "text", ["a\nb", "a\rb", "a\tb", "a\x00b", "a\x1bb", "a\x7fb", "a\x85b", "a\u2028b", "a\u2029b"]
 )
 def test_line_breaks_are_control_characters(text: str) -> None:
@@ -166,6 +238,8 @@ PRIVATE_HOSTS = [
     *("[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[2606:4700:4700::1111]", "[fe80::1%25eth0]"),
     *("[64:ff9b::7f00:1]", "[0:0:0:0:0:0:0:1]", "[v1.fe80::a]", "example.1", "example.0x7f"),
     *("a.0x", "printer.local.", "loc\u00adal.lo\u00adcal"),
+    # RFC 6761 and RFC 8375
+    *("home.arpa", "web.ns.svc", "localhost.localdomain", "b.corp", "1.0.0.127.in-addr.arpa"),
 ]
 
 BAD_URLS = [
@@ -186,6 +260,7 @@ FORBIDDEN = [
     *("intent://x#Intent;scheme=javascript;end", "view-source:https://example.com/"),
     *("filesystem:https://example.com/temporary/x", "jar:https://example.com/x!/y"),
     *("ftp://example.com/file", "about:blank", "blob:https://example.com/1", "DATA:,x"),
+    *("intent:#Intent;scheme=javascript;end", "INTENT:x", "HTTP://example.com"),
 ]
 
 
@@ -266,7 +341,7 @@ def test_deep_link_can_have_any_app_scheme(link: str) -> None:
     assert check_deep_link(link) == link
 
 
-@pytest.mark.parametrize("url", ["http://example.com/i.png", "app://image", "wss://example.com"])
+@each_case("url", ["http://example.com/i.png", "app://image", "wss://example.com"])
 def test_image_url_must_be_https(url: str) -> None:
     with pytest.raises(InvalidLinkError, match="https://"):
         check_image_url(url)

@@ -18,6 +18,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.factories import notifications as factories
 from tests.support.fakes.callback_receiver import Receiver, receiving
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 URL = "https://shop.example.com/hooks"
@@ -59,24 +60,29 @@ def test_every_event_but_test_can_be_subscribed(shop: App) -> None:
     assert shop.put("/callbacks", {"url": URL, "events": ["test"]}).status_code == 422
 
 
-@pytest.mark.parametrize(
-    ("change", "pointer", "code"),
+@each_case(
+    "change, pointer, code",
     [
         ({"url": "http://shop.example.com/"}, "/url", "not_https"),
         ({"url": "https://10.0.0.1/"}, "/url", "not_public"),
-        ({"events": ["delivery.lost"]}, "/events/0", "unknown_event"),
+        ({"url": "https://shop.example.com/" + "x" * 2_048}, "/url", "out_of_range"),
+        ({"events": []}, "/events", "out_of_range"),
+        ({"events": ["delivery.failed"] * 21}, "/events", "out_of_range"),
+        ({"events": [5]}, "/events/0", "wrong_type"),
+        ({"events": ["delivery.failed", "test"]}, "/events/1", "unknown_event"),
+        ({"events": ["DELIVERY.FAILED"]}, "/events/0", "unknown_event"),
+        ({"secret": "whsec_eA=="}, "/secret", "unknown_field"),
     ],
 )
-def test_invalid_callback_is_refused(
+def test_invalid_callback_is_refused_and_changes_nothing(
     shop: App, change: dict[str, Any], pointer: str, code: str
 ) -> None:
+    shop.put("/callbacks", HOOK)
+    before = shop.get("/callbacks").json()
     answer = shop.put("/callbacks", HOOK | change)
-    assert answer.status_code == 422
-    assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [
-        (pointer, code)
-    ]
+    assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
     assert "url" not in change or change["url"].encode() not in answer.content
-    assert shop.get("/callbacks").status_code == 404
+    assert shop.get("/callbacks").json() == before
 
 
 def test_rotated_secret_stays_valid_for_a_day(shop: App) -> None:
@@ -113,11 +119,7 @@ def test_deliveries_are_paginated(shop: App) -> None:
     found = pages(shop.get, "/callbacks/deliveries", limit=2)
     assert [len(page) for page in found] == [2, 2, 1]
     assert sorted(message["id"] for page in found for message in page) == sorted(ids)
-
-
-@pytest.mark.parametrize("query", [{"status": "lost"}, {"limit": "0"}])
-def test_invalid_list_query_is_refused(shop: App, query: dict[str, str]) -> None:
-    assert shop.get("/callbacks/deliveries", **query).status_code == 422
+    assert shop.get("/callbacks/deliveries", status="lost").status_code == 422
 
 
 def test_delivery_is_replayed(shop: App, receiver: Receiver) -> None:
@@ -218,43 +220,7 @@ def test_callback_changes_are_audited(shop: App) -> None:
     ]
 
 
-VALID_HOOK = {"url": "https://shop.example.com/hooks", "events": ["delivery.failed"]}
-
-
-@pytest.mark.parametrize(
-    ("change", "pointer", "code"),
-    [
-        ({"url": "https://shop.example.com/" + "x" * 2_048}, "/url", "out_of_range"),
-        ({"events": []}, "/events", "out_of_range"),
-        ({"events": ["delivery.failed"] * 21}, "/events", "out_of_range"),
-        ({"events": [5]}, "/events/0", "wrong_type"),
-        ({"events": ["delivery.failed", "test"]}, "/events/1", "unknown_event"),
-        ({"events": ["DELIVERY.FAILED"]}, "/events/0", "unknown_event"),
-        ({"secret": "whsec_eA=="}, "/secret", "unknown_field"),
-    ],
-)
-def test_invalid_callback_field_is_refused_with_its_pointer(
-    app: App, change: dict[str, Any], pointer: str, code: str
-) -> None:
-    body = {name: value for name, value in {**VALID_HOOK, **change}.items() if value is not ...}
-    answer = app.put("/callbacks", body)
-    assert (answer.status_code, pointers(answer).get(pointer)) == (422, code)
-    assert app.get("/callbacks").status_code == 404
-
-
-def test_all_problems_are_reported_at_once(app: App) -> None:
-    answer = app.put("/callbacks", {"url": "http://x.example.com/", "events": ["a", "b"]})
-    assert pointers(answer).keys() == {"/url", "/events/0", "/events/1"}
-
-
-def test_refused_change_leaves_the_callback_unchanged(app: App) -> None:
-    app.put("/callbacks", VALID_HOOK)
-    before = app.get("/callbacks").json()
-    assert app.put("/callbacks", VALID_HOOK | {"url": "https://10.0.0.1/"}).status_code == 422
-    assert app.get("/callbacks").json() == before
-
-
-@pytest.mark.parametrize("identifier", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
-def test_unknown_delivery_is_not_found(app: App, identifier: str) -> None:
-    app.put("/callbacks", VALID_HOOK)
-    assert app.post(f"/callbacks/deliveries/{identifier}/replay").status_code == 404
+@each_case("identifier", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
+def test_unknown_delivery_is_not_found(shop: App, identifier: str) -> None:
+    shop.put("/callbacks", HOOK)
+    assert shop.post(f"/callbacks/deliveries/{identifier}/replay").status_code == 404

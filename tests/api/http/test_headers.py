@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from django.test import Client as DjangoClient
 
 from notifyproject.platform import middleware
@@ -29,14 +28,14 @@ def test_every_response_has_security_headers(app: App, path: str) -> None:
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("path", API_PATHS)
+@each_case("path", API_PATHS)
 def test_api_response_has_the_api_policy(app: App, path: str) -> None:
     headers = app.http.get(path).headers
     assert headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
-@pytest.mark.parametrize("path", PAGES)
+@each_case("path", PAGES)
 def test_page_loads_scripts_from_its_own_origin_only(app: App, path: str) -> None:
     policy = app.http.get(path).headers["Content-Security-Policy"]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -63,7 +62,7 @@ def test_page_with_its_own_policy_keeps_it(app: App) -> None:
     assert policy.startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize("path", PRIVATE)
+@each_case("path", PRIVATE)
 def test_private_response_is_not_cached(app: App, path: str) -> None:
     assert "no-store" in app.http.get(path).headers["Cache-Control"]
 

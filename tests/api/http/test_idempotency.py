@@ -16,6 +16,7 @@ from notifications.intake import acceptance, requests
 from notifications.intake.requests import Caller, NotificationRecipientRequest, NotificationRequest
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, request
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 
 
@@ -65,7 +66,7 @@ def test_refused_request_does_not_use_its_key(app: App) -> None:
     assert ask(app, "k-1").status_code == 202
 
 
-@pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
+@each_case("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
 def test_invalid_key_is_refused(app: App, key: str) -> None:
     answer = ask(app, key)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_idempotency_key")

@@ -138,7 +138,7 @@ def errors_at(
     return [error for error in found if error["pointer"] and pointer.endswith(error["pointer"])]
 
 
-@pytest.mark.parametrize("locale", ["pt-BR", "pt-PT", "sr-Latn-RS", "en", "C", "tlh"])
+@each_case("locale", ["pt-BR", "pt-PT", "sr-Latn-RS", "en", "C", "tlh"])
 def test_language_is_accepted(app: App, locale: str) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "locale": locale})
     assert answer.json()["recipient"]["locale"] == locale

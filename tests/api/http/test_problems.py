@@ -4,7 +4,6 @@ import json
 import re
 from typing import Any
 
-import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import Http404
@@ -70,7 +69,7 @@ def test_every_error_becomes_a_problem_without_values(
     assert b"canary" not in answer.content
 
 
-@pytest.mark.parametrize(("wait", "seconds"), [(0.2, "1"), (1, "1"), (3.1, "4"), (None, None)])
+@each_case("wait, seconds", [(0.2, "1"), (1, "1"), (3.1, "4"), (None, None)])
 def test_retry_after_is_rounded_up_to_seconds(wait: float | None, seconds: str | None) -> None:
     assert answered(exceptions.Throttled(wait=wait)).headers.get("Retry-After") == seconds
 
@@ -85,8 +84,8 @@ def test_field_problems_have_pointers() -> None:
     assert error == {"pointer": "/data/a~1b", "code": "nul_character", "detail": "A text."}
 
 
-@pytest.mark.parametrize(
-    ("status", "title"),
+@each_case(
+    "status, title",
     [
         (413, "Request Entity Too Large"),
         (422, "Unprocessable Entity"),

@@ -5,9 +5,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.clients.api import App, pointers
+from tests.support.clients.api import App, pointers, request
 from tests.support.clients.inbox import token
 from tests.support.openapi import api_operations
+from tests.support.tables import each_case
 
 MALFORMED = [
     ("user[$ne]=x", "unknown_parameter"),
@@ -63,19 +64,17 @@ def outcome(app: App, path: str, query: str) -> tuple[int, str | None]:
     return answer.status_code, answer.json().get("code")
 
 
-def test_each_list_accepts_a_limit(app: App, lists: list[str]) -> None:
+def test_limit_is_accepted_and_an_unknown_parameter_and_forged_cursor_are_400(
+    app: App, lists: list[str]
+) -> None:
     for path in lists:
         assert outcome(app, path, "limit=1") == (200, None), path
-
-
-def test_unknown_parameter_and_forged_cursor_are_400(app: App, lists: list[str]) -> None:
-    for path in lists:
         for query, code in MALFORMED:
             assert outcome(app, path, query) == (400, code), (path, query)
 
 
-@pytest.mark.parametrize(
-    ("path", "query", "code"),
+@each_case(
+    "path, query, code",
     [
         ("/notifications", "status=failed&status=expired", None),
         ("/notifications", "user_id=ada&user_id=ada", "repeated_parameter"),
@@ -121,3 +120,25 @@ def test_page_size_out_of_1_to_100_is_422(app: App, lists: list[str]) -> None:
     for path in lists:
         for size in SIZES:
             assert outcome(app, path, f"limit={size}") == (422, "validation_failed"), (path, size)
+
+
+def test_route_without_parameters_refuses_any(app: App) -> None:
+    """https://github.com/kestra-io/kestra/issues/18246"""
+    app.put("/recipients/ada", {"email": "ada@example.com"})
+    device = {"user_id": "ada", "device_token": "a-token-of-ada", "platform": "ios"}
+    device_id = app.put("/devices", device).json()["id"]
+    notification_id = app.notify().json()["id"]
+    for path in (
+        *("/recipients/ada", "/recipients/ada/preferences", "/recipients/ada/limits"),
+        *(
+            f"/devices/{device_id}",
+            f"/notifications/{notification_id}",
+            f"/notifications/{notification_id}/attempts",
+        ),
+        *("/types/payment_confirmed", "/limits", "/callbacks"),
+    ):
+        answer = app.get(path, colour="red")
+        assert (answer.status_code, answer.json()["code"]) == (400, "unknown_parameter"), path
+    assert app.post("/notifications?dry_run=true", request()).status_code == 400
+    assert app.delete("/recipients/ada", confirm="no").status_code == 400
+    assert app.get("/recipients/ada").status_code == 200

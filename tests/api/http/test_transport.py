@@ -10,8 +10,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pointers, request
 from tests.support.clients.inbox import credential_for
 from tests.support.openapi import api_operations, resolved
-
-PATH = "/notifications"
+from tests.support.tables import each_case
 
 
 def test_brackets_inside_text_are_not_depth(app: App) -> None:
@@ -20,7 +19,7 @@ def test_brackets_inside_text_are_not_depth(app: App) -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["put", "patch", "delete"])
+@each_case("method", ["put", "patch", "delete"])
 def test_unsupported_method_is_refused(app: App, method: str) -> None:
     answer = getattr(app.http, method)(
         "/api/v1/notifications", headers={"Authorization": f"Bearer {app.key}"}
@@ -28,20 +27,9 @@ def test_unsupported_method_is_refused(app: App, method: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
 
 
-def test_unknown_path_is_a_problem(app: App) -> None:
-    answer = app.get("/nothing/here")
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-
-
 def test_page_of_the_description_has_no_options(app: App) -> None:
     answer = app.http.options("/api/docs")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
-
-
-@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"type": "nope"}'])
-def test_refused_request_stores_nothing(app: App, raw: bytes) -> None:
-    app.send(PATH, raw)
-    assert collection("notifications").count_documents({}) == 0
 
 
 KEY = {"Idempotency-Key": "k-1"}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from domain.plans import Until
 from domain.time import utc_now
 from notifications import callback_events
 from notifications.catalog import types
@@ -13,6 +12,7 @@ from tests.support.clients.api import App, pointers
 from tests.support.clients.inbox import InboxUser, delivered
 from tests.support.factories import notifications as factories
 from tests.support.fakes.callback_receiver import called_back
+from tests.support.tables import each_case
 
 APPROVE = {"id": "approve", "label": "Approve", "style": "primary", "link": None}
 REJECT = {
@@ -58,7 +58,7 @@ def test_first_choice_stays_and_marks_as_read(app: App, ada: InboxUser) -> None:
     assert (shown["action"], shown["acted_at"]) == ("approve", first.json()["acted_at"])
 
 
-@pytest.mark.parametrize("action", ["shred", "Approve", "%24ne"])
+@each_case("action", ["shred", "Approve", "%24ne"])
 def test_unknown_action_is_not_found(app: App, ada: InboxUser, action: str) -> None:
     document = asked(app)
     assert act(ada, document, action).status_code == 404
@@ -85,14 +85,8 @@ def test_client_is_called_back_once(app: App, ada: InboxUser) -> None:
     assert '"action":"approve"' in found[0]["body"]
 
 
-def test_action_meets_the_goal_of_a_plan(app: App, ada: InboxUser) -> None:
-    document = asked(app, plan_until=Until.ACTED)
-    act(ada, document)
-    assert factories.read(document["_id"])["acted_at"] is not None
-
-
-@pytest.mark.parametrize(
-    ("actions", "expected"),
+@each_case(
+    "actions, expected",
     [
         ([APPROVE, APPROVE], {"/actions/1/id": "duplicate"}),
         ([APPROVE | {"id": "Approve it"}], {"/actions/0/id": "invalid_slug"}),

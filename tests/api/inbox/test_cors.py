@@ -46,7 +46,7 @@ def test_allowed_origin_reads_problems(ada: InboxUser) -> None:
     assert (answer.status_code, allowed(answer)) == (401, PAGE)
 
 
-@pytest.mark.parametrize("path", ["/inbox", "/inbox/counts", "/inbox/x/read", "/inbox/stream"])
+@each_case("path", ["/inbox", "/inbox/counts", "/inbox/x/read", "/inbox/stream"])
 def test_preflight_lists_methods_and_headers(ada: InboxUser, path: str) -> None:
     answer = preflight(ada, path, PAGE)
     assert (answer.status_code, answer.content, allowed(answer)) == (204, b"", PAGE)
@@ -55,7 +55,7 @@ def test_preflight_lists_methods_and_headers(ada: InboxUser, path: str) -> None:
         assert name in answer.headers["Access-Control-Allow-Headers"]
 
 
-@pytest.mark.parametrize("origin", OTHER_ORIGINS)
+@each_case("origin", OTHER_ORIGINS)
 def test_other_origin_reads_nothing(ada: InboxUser, origin: str) -> None:
     for answer in (
         ada.send("GET", "", headers={"Origin": origin}),
@@ -66,7 +66,7 @@ def test_other_origin_reads_nothing(ada: InboxUser, origin: str) -> None:
         assert answer.headers["Vary"] == "Origin", "a cache must not mistake one for the other"
 
 
-@pytest.mark.parametrize("path", ["/inbox/tokens", "/inbox/tokens/x", "/notifications", "/devices"])
+@each_case("path", ["/inbox/tokens", "/inbox/tokens/x", "/notifications", "/devices"])
 def test_routes_with_api_keys_have_no_cors(ada: InboxUser, path: str) -> None:
     answer = preflight(ada, path, PAGE)
     assert (answer.status_code, allowed(answer)) == (401, None)

@@ -15,6 +15,8 @@ from recipients import registration
 from tests.support.clients.api import App, new_app, pointers
 from tests.support.clients.inbox import InboxUser
 from tests.support.fakes.provider import ScriptedProvider
+from tests.support.samples import sampled
+from tests.support.tables import each_case
 
 
 @pytest.fixture
@@ -68,8 +70,8 @@ def test_recipient_who_is_being_erased_is_not_registered_again(app: App, ada: In
     assert put(ada, preferences={}).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("preferences", "expected"),
+@each_case(
+    "preferences, expected",
     [
         ({"mfa_code": {"channels": ["push"]}}, {"/preferences/mfa_code/channels": "critical"}),
         ({"gossip": {"muted": True}}, {"/preferences/gossip": "unknown_type"}),
@@ -104,8 +106,10 @@ WISHES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("wish", WISHES, ids=str)
-@pytest.mark.parametrize("stored", ["by the token", "by the app", "earlier"])
+STORED = [(wish, stored) for wish in WISHES for stored in ("by the token", "by the app", "earlier")]
+
+
+@pytest.mark.parametrize(("wish", "stored"), sampled(STORED, each=5), ids=str)
 def test_no_wish_stops_or_takes_a_login_code(
     app: App, ada: InboxUser, fcm: ScriptedProvider, wish: dict[str, Any], stored: str
 ) -> None:

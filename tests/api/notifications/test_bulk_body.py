@@ -106,7 +106,7 @@ def test_colon_in_a_text_is_no_property(text: str, *, ensure_ascii: bool) -> Non
     assert isinstance(read_items(raw).requests[0], NotificationRequest)
 
 
-@pytest.mark.parametrize("levels", [1, 10, MAX_DEPTH - 1, MAX_DEPTH])
+@each_case("levels", [1, 10, MAX_DEPTH - 1, MAX_DEPTH])
 def test_item_depth_limit_equals_a_single_request(levels: int) -> None:
     deep: Any = 1
     for _ in range(levels - 2):

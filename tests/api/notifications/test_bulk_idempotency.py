@@ -19,6 +19,7 @@ from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, request
 from tests.support.clients.bulk import ids, item, post_bulk, stored
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 
 MIXED = [item(0), 5, item(1), item(0), item(2, user_id="ada", entity_id="order-1")]
@@ -80,10 +81,9 @@ def test_rejections_are_replayed(app: App) -> None:
     assert collection("notifications").count_documents({}) == 0, "nothing is sent again"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "others",
     [[item(0)], [item(1), item(0)], [item(0), item(1), item(2)], [item(0), item(1, ttl=5)]],
-    ids=["fewer", "in another order", "more", "other"],
 )
 def test_other_call_with_the_same_key_is_refused(app: App, others: list[Any]) -> None:
     post_bulk(app, item(0), item(1), key="k")

@@ -97,7 +97,7 @@ def test_every_status_is_a_filter(name: str, word: str) -> None:
     assert getattr(parse(f"{name}={word}").filters, STATUSES[name][0]) == (word,)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query",
     [
         "status=failed,expired",
@@ -159,8 +159,8 @@ def test_fields_are_parsed() -> None:
     assert parse("fields=id,status").fields == frozenset({"id", "status"})
 
 
-@pytest.mark.parametrize(
-    ("query", "detail"),
+@each_case(
+    "query, detail",
     [
         ("fields=id,statuss", "Unknown field `statuss`. Did you mean `status`?"),
         ("fields=xyzzy", "Unknown field `xyzzy`."),
@@ -175,7 +175,7 @@ def test_unknown_field_is_refused_with_its_name(query: str, detail: str) -> None
     assert (error.pointer, error.code, error.detail) == ("/fields", "unknown_field", detail)
 
 
-@pytest.mark.parametrize("limit", [1, 20, 99, MAX_PAGE])
+@each_case("limit", [1, 20, 99, MAX_PAGE])
 def test_page_size_up_to_100_is_accepted(limit: int) -> None:
     assert parse(f"limit={limit}").limit == limit
 
@@ -227,9 +227,7 @@ def test_forged_cursor_is_malformed(cursor: str) -> None:
     assert refused(f"cursor={cursor}") == (400, "invalid_cursor")
 
 
-@pytest.mark.parametrize(
-    ("has_next", "has_previous"), list(itertools.product([True, False], repeat=2))
-)
+@each_case("has_next, has_previous", list(itertools.product([True, False], repeat=2)))
 def test_page_has_cursors_to_its_neighbors(has_next: bool, has_previous: bool) -> None:
     page = Page([document(3), document(2), document(1)], has_next, has_previous)
     found = cursors(page, parse())

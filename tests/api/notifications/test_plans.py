@@ -16,6 +16,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 PLAN = {
     "until": "read",
@@ -67,8 +68,8 @@ def test_step_that_nothing_holds_back_begins_at_once(app: App) -> None:
     assert body["plan_until"] is None
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
+@each_case(
+    "fields, expected",
     [
         ({"channels": ["email"]}, {"/plan": "conflict"}),
         ({"plan": PLAN | {"until": "opened"}}, {"/plan/until": "unknown_value"}),
@@ -160,7 +161,3 @@ class TestCancel:
             self.cancel(app)
         assert "ntf_entity" in str(found)
         assert "COLLSCAN" not in str(found)
-
-    def test_started_delivery_is_not_cancelled(self, app: App) -> None:
-        factories.started(client_id=app.id, entity_id="order-1", channel=Channel.EMAIL)
-        assert self.cancel(app).json() == {"cancelled": 0}

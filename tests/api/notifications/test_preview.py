@@ -1,10 +1,9 @@
 from typing import Any
 
-import pytest
-
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pointers, request
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 PATH = "/notifications/preview"
 
@@ -58,7 +57,7 @@ def test_preview_shows_used_channels_and_reasons(app: App) -> None:
     assert channels["push"]["reason"] == "Not one of this notification's channels."
 
 
-@pytest.mark.parametrize("channels", [["push"], ["push", "in_app"]])
+@each_case("channels", [["push"], ["push", "in_app"]])
 def test_preview_says_that_a_push_has_no_device(app: App, channels: list[str]) -> None:
     def push(**fields: Any) -> tuple[bool, str | None]:
         shown = preview(app, channels=channels, **fields)["channels"]["push"]
@@ -125,8 +124,8 @@ def test_channel_that_cannot_render_has_a_problem(app: App) -> None:
     assert body["template_version"] == 1
 
 
-@pytest.mark.parametrize(
-    ("fields", "pointer", "code"),
+@each_case(
+    "fields, pointer, code",
     [
         ({"recipient": {"email": "nonsense"}}, "/recipient/email", "invalid_email"),
         ({"data": {}}, "/data/video_title", "missing_variable"),
@@ -143,7 +142,7 @@ def test_preview_refuses_what_create_refuses(
     assert code in (pointers(shown)[pointer], "invalid")
 
 
-@pytest.mark.parametrize(("count", "codes"), [(1_000, []), (15_000, ["may_be_clipped"])])
+@each_case("count, codes", [(1_000, []), (15_000, ["may_be_clipped"])])
 def test_preview_warns_of_html_that_gmail_clips(app: App, count: int, codes: list[str]) -> None:
     content = {"subject": "News", "body": "& <b> " * count}
     body = preview(app, channels=["email"], content=content, type="system_alert")

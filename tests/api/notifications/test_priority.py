@@ -9,6 +9,7 @@ from access.models import Scope
 from domain.states import Priority
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pointers, request
+from tests.support.tables import each_case
 
 PROMOTION = {"type": "marketing", "content": {"subject": "New", "body": "Look."}, "data": {}}
 CODE = {"type": "mfa_code", "data": {"code": "123456", "expires_in": 5}}
@@ -31,7 +32,7 @@ def test_marketing_is_never_critical(app: App) -> None:
     assert app.notify(**PROMOTION, priority="high").status_code == 202
 
 
-@pytest.mark.parametrize("limit", Priority)
+@each_case("limit", Priority)
 def test_priority_above_the_types_limit_is_refused(app: App, limit: Priority) -> None:
     kind = {**KIND, "priority": "low", "max_priority": limit}
     assert app.put("/types/parcel_lost", kind).json()["max_priority"] == limit

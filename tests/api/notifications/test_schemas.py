@@ -1,6 +1,6 @@
 """The views of a notification, with content and after its removal."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from api.http.rendering import encode
 from api.notifications.schemas import attempt_view, notification_view, redacted
-from domain.states import Channel, DeliveryStatus, NotificationStatus
+from domain.states import PHASES, Channel, DeliveryStatus, NotificationStatus, Phase
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifications.store import leases
@@ -73,7 +73,7 @@ def test_minimal_notification_is_shown() -> None:
     assert view["status"] == "queued"
     assert view["created_at"] == "2026-11-21T12:00:00Z"
     assert view["user_id"] is None
-    assert view["resent_from"] is None
+    assert view["resent_from"] is view["content_removed_at"] is None
     assert view["delivery"][0]["channel"] == "email"
 
 
@@ -86,8 +86,8 @@ def test_internals_are_not_shown() -> None:
         assert internal not in text
 
 
-@pytest.mark.parametrize(
-    ("statuses", "derived"),
+@each_case(
+    "statuses, derived",
     [
         (["pending"], {"is_pending": True}),
         (["sending"], {"is_pending": False}),
@@ -123,20 +123,19 @@ def test_channels_are_sorted_by_outcome() -> None:
     assert view["failed_channels"] == ["push"]
 
 
-@pytest.mark.parametrize("status", list(DeliveryStatus))
+@each_case("status", list(DeliveryStatus))
 def test_every_delivery_status_is_shown(status: DeliveryStatus) -> None:
     assert shown(delivery(status=status.value))["delivery"][0]["status"] == status
 
 
-@pytest.mark.parametrize(
-    ("type_name", "data", "expected"),
+@each_case(
+    "type_name, data, expected",
     [
         ("mfa_code", {"code": "493817", "expires_in": 5}, {"code": MASK, "expires_in": 5}),
         ("mfa_code", {"expires_in": 5}, {"expires_in": 5}),
         ("alert", {"code": "493817"}, {"code": "493817"}),
         ("gone", {"code": "493817", "other": 1}, {"code": MASK, "other": MASK}),
     ],
-    ids=["a secret", "no secret given", "not a secret here", "the type is gone"],
 )
 def test_sensitive_data_is_masked(
     type_name: str, data: dict[str, Any], expected: dict[str, Any]
@@ -197,18 +196,9 @@ def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: 
     return str(document["_id"])
 
 
-@pytest.mark.parametrize("action", ["retry", "resend"])
-def test_removed_content_blocks_retry_and_resend(app: App, action: str) -> None:
+def test_removed_content_blocks_retry_and_resend_and_leaves_the_outcome(app: App) -> None:
     notification_id = removed(app)
-    answer = app.post(f"/notifications/{notification_id}/{action}")
-    assert (answer.status_code, answer.json()["code"]) == (409, "content_removed")
-    today = f"{utc_now():%Y-%m-%d}"
-    assert f"removed on {today} by retention" in answer.json()["detail"]
-    assert len(app.get("/notifications").json()["results"]) == 1
-
-
-def test_removed_content_leaves_the_outcome(app: App) -> None:
-    shown = app.get(f"/notifications/{removed(app)}").json()
+    shown = app.get(f"/notifications/{notification_id}").json()
     assert shown["content_removed_at"] is not None
     assert (shown["content"]["subject"], shown["content"]["body"]) == (None, None)
     assert (shown["data"], shown["recipient"]["email"], shown["error"]) == ({}, None, None)
@@ -216,25 +206,18 @@ def test_removed_content_leaves_the_outcome(app: App) -> None:
     assert shown["user_id"] == "ada"
     assert shown["delivery"][0]["failure_code"] == "provider_error"
     assert shown["can_retry"] is False
-
-
-def test_notification_with_content_has_no_removal_time(app: App) -> None:
-    shown = app.notify().json()
-    assert shown["content_removed_at"] is None
-
-
-def test_removed_content_is_absent_from_lists_and_exports(app: App) -> None:
-    notification_id = removed(app)
+    for action in ("retry", "resend"):
+        answer = app.post(f"/notifications/{notification_id}/{action}")
+        assert (answer.status_code, answer.json()["code"]) == (409, "content_removed")
+        assert f"removed on {utc_now():%Y-%m-%d} by retention" in answer.json()["detail"]
     (listed,) = app.get("/notifications").json()["results"]
     assert (listed["id"], listed["content"]["body"]) == (notification_id, None)
     (exported,) = app.get("/recipients/ada/export").json()["notifications"]
     assert exported["content_removed_at"] == listed["content_removed_at"]
-
-
-def test_removed_content_leaves_attempt_codes(app: App) -> None:
-    (attempt,) = app.get(f"/notifications/{removed(app)}/attempts").json()["results"]
+    (attempt,) = app.get(f"/notifications/{notification_id}/attempts").json()["results"]
     assert (attempt["status"], attempt["error_code"]) == ("failed", "provider_error")
     assert (attempt["platform_response"], attempt["error_message"]) == ({"status": 503}, None)
+    assert InboxUser(app=app, token=token(app)).get().json()["results"] == []
 
 
 def test_inbox_item_outlives_content_removal(app: App) -> None:
@@ -250,6 +233,95 @@ def test_inbox_item_outlives_content_removal(app: App) -> None:
     assert before["results"][0]["body"] == "Your payment has arrived."
 
 
-def test_removed_notification_is_not_in_the_inbox(app: App) -> None:
-    removed(app)
-    assert InboxUser(app=app, token=token(app)).get().json()["results"] == []
+MINUTE = timedelta(minutes=1)
+EMAIL_SENT = delivery(status="sent", attempt_count=1, last_attempt_at=NOON)
+RETRIES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "nothing was sent yet": ([delivery()], {"retry_count": 0, "max_retries": 3}),
+    "sent at the first attempt": ([EMAIL_SENT], {"retry_count": 0}),
+    "one channel failed twice and waits": (
+        [
+            EMAIL_SENT,
+            delivery(
+                "whatsapp",
+                attempt_count=2,
+                last_attempt_at=NOON + 5 * MINUTE,
+                next_attempt_at=NOON + 15 * MINUTE,
+            ),
+        ],
+        {
+            "retry_count": 1,
+            "max_retries": 3,
+            "last_retry_at": NOON + 5 * MINUTE,
+            "next_retry_at": NOON + 15 * MINUTE,
+        },
+    ),
+    "two channels wait": (
+        [
+            delivery(attempt_count=1, last_attempt_at=NOON, next_attempt_at=NOON + 9 * MINUTE),
+            delivery("push", attempt_count=3, last_attempt_at=NOON, next_attempt_at=NOON + MINUTE),
+        ],
+        {"retry_count": 2, "last_retry_at": NOON, "next_retry_at": NOON + MINUTE},
+    ),
+    "an outage isn't counted": (
+        [
+            delivery(
+                attempt_count=4, uncounted_attempts=3, last_attempt_at=NOON, next_attempt_at=NOON
+            )
+        ],
+        {"retry_count": 0, "next_retry_at": NOON},
+    ),
+    "a first attempt isn't a retry": (
+        [delivery(next_attempt_at=NOON + MINUTE)],
+        {"retry_count": 0, "last_retry_at": None, "next_retry_at": None},
+    ),
+    "retried by hand": (
+        [delivery(status="failed", attempt_count=5, max_attempts=8, last_attempt_at=NOON)],
+        {"retry_count": 4, "max_retries": 7, "last_retry_at": NOON, "next_retry_at": None},
+    ),
+}
+
+
+@each_case("case", RETRIES)
+def test_retries_of_all_channels_are_summed_up(case: str) -> None:
+    deliveries, expected = RETRIES[case]
+    view = notification_view(document(*deliveries), now=NOON)
+    assert {name: getattr(view, name) for name in expected} == expected
+
+
+@each_case("status", NotificationStatus)
+def test_phase_is_one_of_four_words_and_agrees_with_the_flags(status: NotificationStatus) -> None:
+    view = notification_view(document(status=status.value), now=NOON)
+    assert view.phase is PHASES[status]
+    assert view.phase.value in ("pending", "sent", "failed", "retrying")
+    assert not view.is_delivered or view.phase is Phase.SENT
+    assert not view.is_failed or view.phase is Phase.FAILED
+
+
+AT = {"delivered_at": NOON + MINUTE}
+
+
+@each_case(
+    "status, times, shown",
+    [
+        ("sent", {}, "sent"),
+        ("sent", AT, "delivered"),
+        ("sent", {"opened_at": NOON}, "delivered"),
+        ("unknown", AT, "delivered"),
+        ("started", AT, "delivered"),
+        ("failed", AT, "failed"),
+        ("expired", {}, "expired"),
+    ],
+)
+def test_attempt_is_delivered_once_a_receipt_says_so(
+    status: str, times: dict[str, datetime], shown: str
+) -> None:
+    stored = {
+        "_id": "a",
+        "notification_id": ObjectId(),
+        "channel": "email",
+        "attempt_number": 1,
+        "status": status,
+        "attempted_at": NOON,
+        **times,
+    }
+    assert attempt_view(stored).status.value == shown

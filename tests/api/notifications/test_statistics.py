@@ -19,6 +19,7 @@ from tests.support.fakes.provider import (
     invalid_token,
     provider_error,
 )
+from tests.support.tables import each_case
 
 EMAIL, WHATSAPP, IN_APP = Channel.EMAIL, Channel.WHATSAPP, Channel.IN_APP
 S = DeliveryStatus
@@ -56,74 +57,53 @@ def past(app: App, other_app: App) -> None:
     factories.settled(S.SENT, client_id=other_app.id)
 
 
+GROUPS = {
+    "status": {
+        "sent": (1, 1, 0, 1.0),
+        "failed": (1, 0, 1, 1.0),
+        "queued": (1, 1, 0, 1.0),
+        "delivered": (1, 1, 0, 0.0),
+    },
+    "type": {"payment_confirmed": (2, 2, 0, 1.0), "new_sale": (2, 1, 1, 0.5)},
+    # These count deliveries.
+    "channel": {"email": (3, 2, 1, 1.0), "whatsapp": (1, 0, 0, 0.0), "in_app": (1, 1, 0, 0.0)},
+    "provider": {"sendgrid": (3, 2, 1, 1.0), "none": (1, 0, 0, 0.0), "inbox": (1, 1, 0, 0.0)},
+}
+
+
 @pytest.mark.usefixtures("past")
-class TestStatistics:
-    def test_statistics_by_status(self, app: App) -> None:
-        assert groups(app, by="status") == {
-            "sent": (1, 1, 0, 1.0),
-            "failed": (1, 0, 1, 1.0),
-            "queued": (1, 1, 0, 1.0),
-            "delivered": (1, 1, 0, 0.0),
-        }
-
-    def test_default_grouping_is_by_status(self, app: App) -> None:
-        assert stats(app) == stats(app, by="status")
-
-    def test_statistics_by_type(self, app: App) -> None:
-        assert groups(app, by="type") == {
-            "payment_confirmed": (2, 2, 0, 1.0),
-            "new_sale": (2, 1, 1, 0.5),
-        }
-
-    def test_statistics_by_channel_count_deliveries(self, app: App) -> None:
-        assert groups(app, by="channel") == {
-            "email": (3, 2, 1, 1.0),
-            "whatsapp": (1, 0, 0, 0.0),
-            "in_app": (1, 1, 0, 0.0),
-        }
-
-    def test_statistics_by_provider_count_deliveries(self, app: App) -> None:
-        assert groups(app, by="provider") == {
-            "sendgrid": (3, 2, 1, 1.0),
-            "none": (1, 0, 0, 0.0),
-            "inbox": (1, 1, 0, 0.0),
-        }
-
-    @pytest.mark.parametrize("by", ["status", "type", "channel", "provider"])
-    def test_number_of_counted_notifications_is_shown(self, app: App, by: str) -> None:
+def test_statistics_by_each_property(
+    app: App, other_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for by, expected in GROUPS.items():
+        assert groups(app, by=by) == expected
         body = stats(app, by=by)
         assert (body["by"], body["counted"], body["complete"]) == (by, 4, True)
         totals = [result["total"] for result in body["results"]]
         assert totals == sorted(totals, reverse=True)
+    assert stats(app) == stats(app, by="status")
+    assert groups(other_app) == {"sent": (1, 1, 0, 1.0)}, "other clients aren't counted"
+    monkeypatch.setattr(statistics, "CAP", 3)
+    body = stats(app, by="channel")
+    assert (body["counted"], body["complete"]) == (3, False)
+    assert "whatsapp" not in groups(app, by="channel"), "the newest are counted"
 
-    def test_statistics_of_one_recipient(self, app: App) -> None:
-        assert groups(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
-        assert groups(app, user_id="nobody") == {}
 
-    def test_statistics_of_a_period(self, app: App) -> None:
-        at = NOON.isoformat().replace("+00:00", "Z")
-        assert groups(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
-        assert stats(app, created_after=at)["counted"] == 3
-
-    def test_only_the_newest_are_counted_over_the_cap(
-        self, app: App, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(statistics, "CAP", 3)
-        body = stats(app, by="channel")
-        assert (body["counted"], body["complete"]) == (3, False)
-        assert "whatsapp" not in groups(app, by="channel")
-
-    def test_other_clients_are_not_counted(self, app: App, other_app: App) -> None:
-        assert groups(other_app) == {"sent": (1, 1, 0, 1.0)}
-        assert groups(other_app, user_id="eve") == {}
+@pytest.mark.usefixtures("past")
+def test_statistics_of_one_recipient_or_period(app: App, other_app: App) -> None:
+    assert groups(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
+    assert groups(app, user_id="nobody") == groups(other_app, user_id="eve") == {}
+    at = NOON.isoformat().replace("+00:00", "Z")
+    assert groups(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
+    assert stats(app, created_after=at)["counted"] == 3
 
 
 def test_statistics_without_notifications_are_empty(app: App) -> None:
     assert stats(app) == {"by": "status", "results": [], "counted": 0, "complete": True}
 
 
-@pytest.mark.parametrize(
-    ("query", "status"),
+@each_case(
+    "query, status",
     [
         *(("by=priority", 422), ("by=", 422), ("created_after=yesterday", 422)),
         *(("created_before=2026-12-01T09:00", 422), ("user_id=%00", 422), ("user_id[$ne]=x", 400)),

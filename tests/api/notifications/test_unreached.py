@@ -21,6 +21,7 @@ from recipients.models import SuppressionReason
 from tests.support.clients.api import App
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 PHONE = "+351912345678"
 MUTES_ALL = Preferences(enabled=False)
@@ -258,10 +259,9 @@ def test_suppressed_notification_that_cant_be_sent_again_says_so(
     assert app.post(f"/notifications/{accepted['id']}/retry").status_code in (404, 409)
 
 
-@pytest.mark.parametrize(
-    ("fields", "reads"),
+@each_case(
+    "fields, reads",
     [({}, 0), ({"user_id": "ada"}, 0), ({"channels": "all", "user_id": "ada"}, 0), (PUSH, 1)],
-    ids=["email", "type's channels", "all", "push by name"],
 )
 def test_only_a_push_by_name_reads_devices(app: App, fields: dict[str, Any], reads: int) -> None:
     with plans("devices") as found:

@@ -11,6 +11,7 @@ from recipients import service_windows
 from tests.support.clients.api import App, request
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 PHONE = "+351912345678"
 WHATSAPP = {"channels": ["whatsapp"], "recipient": {"phone": PHONE}}
@@ -33,13 +34,10 @@ def warnings(app: App, **fields: Any) -> list[str]:
     return [f"{warning['channel']}: {warning['code']}" for warning in accepted.json()["warnings"]]
 
 
-def test_whatsapp_outside_the_window_without_a_template_is_warned_of(app: App) -> None:
+def test_whatsapp_without_a_template_is_warned_of_outside_the_window_alone(app: App) -> None:
     assert warnings(app) == ["whatsapp: window_closed"]
     service_windows.record_inbound([(PHONE, utc_now() - timedelta(hours=25))], now=utc_now())
     assert warnings(app) == ["whatsapp: window_closed"]
-
-
-def test_whatsapp_inside_the_window_has_no_warning(app: App) -> None:
     service_windows.record_inbound([(PHONE, utc_now() - timedelta(hours=1))], now=utc_now())
     assert warnings(app) == []
 
@@ -57,13 +55,13 @@ def test_built_in_whatsapp_template_prevents_the_warning(app: App) -> None:
     assert warnings(app, type="payment_confirmed", data=data) == []
 
 
-@pytest.mark.parametrize("type_name", ["transactional", "marketing", "alert"])
+@each_case("type_name", ["transactional", "marketing", "alert"])
 def test_own_texts_fill_the_template_of_a_type_without_texts(app: App, type_name: str) -> None:
     content = {"subject": "Hello", "body": "How was it?"}
     assert warnings(app, type=type_name, data={}, content=content) == []
 
 
-@pytest.mark.parametrize("channels", [["email"], ["push"]])
+@each_case("channels", [["email"], ["push"]])
 def test_other_channels_have_no_warning_and_read_no_window(app: App, channels: list[str]) -> None:
     factories.device("token-a")
     recipient = {"email": "ada@example.com", "phone": PHONE}

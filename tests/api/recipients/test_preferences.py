@@ -1,13 +1,16 @@
 """Recipient preferences: storing, validation, and effect on channels."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
+from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pointers
+from tests.support.clients.inbox import InboxUser
 from tests.support.tables import each_case
 
 PATH = "/recipients/ada/preferences"
@@ -68,8 +71,8 @@ def test_recipient_has_an_own_schedule_of_digests(ada: App) -> None:
     assert ada.get(PATH).json()["preferences"]["alert"]["digest"] == weekly
 
 
-@pytest.mark.parametrize(
-    ("digest", "expected"),
+@each_case(
+    "digest, expected",
     [
         ("on", {"": "wrong_type"}),
         (5, {"": "wrong_type"}),
@@ -108,7 +111,7 @@ LOCKED: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value"), LOCKED)
+@each_case("field, value", LOCKED)
 def test_locked_types_have_no_preference(ada: App, field: str, value: Any) -> None:
     link = {"name": "Link", "category": "alert", "channels": ["email"], "priority": "high"}
     ada.put("/types/sign_in_link", {**link, "sensitive_variables": ["token"]})
@@ -136,6 +139,86 @@ def test_preferences_from_before_a_type_was_locked_can_be_put_back(ada: App) -> 
     shown = ada.get(PATH).json()
     assert set(shown["preferences"]) == {"marketing"}
     assert ada.put(PATH, {"preferences": {"marketing": {"muted": True}}}).status_code == 200
+
+
+# Users of other services lost settings that a request didn't name:
+# https://github.com/novuhq/novu/pull/7428.
+
+
+def own(answer: Any) -> dict[str, Any]:
+    """Return the fields that are set, by preference."""
+    assert answer.status_code == 200, answer.content
+    return {
+        name: {field: value for field, value in preference.items() if value is not None}
+        for name, preference in answer.json()["preferences"].items()
+    }
+
+
+@pytest.mark.parametrize("writer", ["app", "recipient"])
+def test_choice_deletes_no_other_one(ada: App, writer: str) -> None:
+    inbox = InboxUser(app=ada)
+    put = partial(ada.put, PATH) if writer == "app" else partial(inbox.put, "/preferences")
+    ada.put("/recipients/ada", {"email": "ada@example.com", "quiet_hours": HOURS})
+    put({"preferences": {"contest_reminder": {"notify_before": 7200}}})
+    put({"preferences": {"marketing": {"muted": True, "digest": "off"}}})
+    answer = put({"preferences": {"contest_reminder": {"muted": True}}})
+    assert answer.json()["quiet_hours"] == ada.get("/recipients/ada").json()["quiet_hours"] == HOURS
+    assert own(answer) == {
+        "contest_reminder": {"notify_before": 7200, "muted": True},
+        "marketing": {"muted": True, "digest": "off"},
+    }
+    assert own(put({})) == own(put({"preferences": {}})) == own(answer)
+    assert own(put({"quiet_hours": None})) == own(answer)
+    later = put({"quiet_hours": {**HOURS, "start": "21:00"}})
+    assert (own(later), later.json()["quiet_hours"]["start"]) == (own(answer), "21:00")
+    fewer = put({"preferences": {"marketing": {"muted": None}, "contest_reminder": None}})
+    assert own(fewer) == {"marketing": {"digest": "off"}}
+    assert own(put({"preferences": {"marketing": {"digest": None}}})) == {}
+    assert pointers(put({"preferences": {"marketnig": None}})) == {
+        "/preferences/marketnig": "unknown_type"
+    }
+
+
+def test_channel_that_is_muted_is_preferred_no_more(ada: App) -> None:
+    set_preferences(ada, alert={"channels": ["push", "email"]})
+    answer = set_preferences(ada, alert={"muted_channels": ["email"]})
+    assert own(answer) == {"alert": {"channels": ["push"], "muted_channels": ["email"]}}
+    answer = set_preferences(ada, alert={"muted_channels": ["email", "push"]})
+    assert own(answer) == {"alert": {"muted_channels": ["email", "push"]}}
+
+
+@each_case("names", ["all", ["all"]])
+def test_all_channels_can_be_preferred(ada: App, names: Any) -> None:
+    answer = set_preferences(ada, video_release_schedule={"channels": names})
+    assert own(answer) == {"video_release_schedule": {"channels": list(Channel)}}
+
+
+@each_case(
+    "preference, pointer, detail",
+    [
+        ({"channels": ["all", "email"]}, "/channels/0", ", or all alone."),
+        ({"channels": ["ALL"]}, "/channels/0", ", or all alone."),
+        ({"muted_channels": ["all"]}, "/muted_channels/0", "whatsapp, in_app."),
+        ({"muted_channels": "all"}, "/muted_channels", "array"),
+        ({"channels": "email"}, "/channels", ""),
+        ({"channels": ""}, "/channels", ""),
+    ],
+)
+def test_other_channel_is_refused_and_changes_nothing(
+    ada: App, preference: Any, pointer: str, detail: str
+) -> None:
+    answer = set_preferences(ada, alert=preference, marketing={"muted": True})
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == f"/preferences/alert{pointer}"
+    assert detail in error["detail"]
+    assert own(ada.put(PATH, {})) == {}
+
+
+def test_value_of_an_earlier_release_is_no_obstacle(ada: App) -> None:
+    for stored in (7, {"marketing": 7, "alert": {"channels": ["email"]}}):
+        collection("recipients").update_one({"_id": "ada"}, {"$set": {"preferences": stored}})
+        assert own(set_preferences(ada, marketing={"muted": True}))["marketing"] == {"muted": True}
 
 
 MUTED = "/alert/muted_channels"

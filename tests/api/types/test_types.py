@@ -167,7 +167,7 @@ def test_disabled_type_is_readable_and_not_usable(app: App) -> None:
     assert pointers(app.notify(type="parcel_lost"))["/type"] == "unknown_type"
 
 
-@pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
+@each_case("default", DEFAULT_TYPES)
 def test_every_shipped_type_round_trips(app: App, default: Any) -> None:
     body = app.get(f"/types/{default.slug}").json()
     assert body["name"] == default.name
@@ -178,12 +178,12 @@ def test_every_shipped_type_round_trips(app: App, default: Any) -> None:
     assert again.json() | {"updated_at": None} == body | {"updated_at": None}
 
 
-@pytest.mark.parametrize("slug", ["nope", "MfaCode", "mfa_code ", "..", "%00", "mfa_code%0a"])
+@each_case("slug", ["nope", "MfaCode", "mfa_code ", "..", "%00", "mfa_code%0a"])
 def test_unknown_type_is_not_found(app: App, slug: str) -> None:
     assert app.get(f"/types/{slug}").status_code == 404
 
 
-@pytest.mark.parametrize("slug", ["Parcel", "1st", "a-b", "a.b", "_a", "a%00", "\u00e4", "$where"])
+@each_case("slug", ["Parcel", "1st", "a-b", "a.b", "_a", "a%00", "\u00e4", "$where"])
 def test_invalid_slug_is_refused(app: App, slug: str) -> None:
     answer = app.put(f"/types/{slug}", MINIMAL)
     assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_slug"})
@@ -271,11 +271,17 @@ def _as_sent(app: App, slug: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def editor(app: App) -> App:
+    return new_app("editor", Scope.TEMPLATES_WRITE)
+
+
+@each_case(
     "change",
     [
         *({"channels": ["in_app"]}, {"channels": ["push"]}, {"ttl_seconds": 1}),
         *({"category": "marketing"}, {"approved_templates": []}, {"notify_before_seconds": 60}),
+        *({"is_active": False}, {"priority": "normal"}),
         {
             "channels": ["email", "push"],
             "plan": {"steps": [{"channels": ["email"]}, {"channels": ["push"], "after": 60}]},
@@ -288,14 +294,14 @@ def _as_sent(app: App, slug: str) -> dict[str, Any]:
     ],
 )
 def test_routing_of_a_login_code_is_changed_by_types_admin_alone(
-    app: App, change: dict[str, Any]
+    app: App, editor: App, change: dict[str, Any]
 ) -> None:
-    editor = new_app("editor", Scope.TEMPLATES_WRITE)
     before = _as_sent(app, "mfa_code")
     answer = editor.put("/types/mfa_code", before | change)
     assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
     assert _as_sent(app, "mfa_code") == before
     assert app.put("/types/mfa_code", before | change).status_code == 200
+    app.put("/types/mfa_code", before)
 
 
 def test_disabled_sensitive_type_is_not_rerouted_before_it_is_enabled_again(app: App) -> None:
@@ -320,8 +326,8 @@ def test_rest_of_a_login_code_is_changed_without_types_admin(app: App) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "is_refused"),
+@each_case(
+    "body, is_refused",
     [
         *(("Your code is {{1}}.", False), ("Code {{1}}, see https://example.com/ now", False)),
         *(("See https://evil.example/{{1}} now", True), ("At {{1}}.evil.example now", True)),
@@ -340,7 +346,7 @@ def test_wording_for_whatsapp_puts_no_secret_into_a_link(
     }
     secret = {"example_data": {"pin": "1"}, "sensitive_variables": ["pin"]}
     answer = app.put(PATH, {**MINIMAL, **secret, "approved_templates": [approved]})
-    assert answer.status_code == (422 if is_refused else 201), answer.content
+    assert answer.status_code in ((422,) if is_refused else (200, 201)), answer.content
     if is_refused:
         assert pointers(answer) == {"/sensitive_variables": "sensitive_in_url"}
         assert "WhatsApp template lost: 'pin' is sensitive" in answer.json()["errors"][0]["detail"]

@@ -1,5 +1,6 @@
 """Content of a new notification: texts, mail options, and the size of a push."""
 
+from email import message_from_string, policy
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 import pytest
 
 from domain.content import MAX_ATTACHMENTS, Attachment
+from domain.media_types import parse_media_type
 from domain.states import Channel, DeliveryStatus
 from notifications.content import engine, rendering
 from notifications.content.rendering import render_message
@@ -59,21 +61,21 @@ def test_request_can_name_another_template() -> None:
     assert content.template_id == "new_sale"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name", ["nope", "_layout", "../mfa_code", "mfa_code/..", "MFA_CODE", ".", "mfa_code\x00"]
 )
 def test_unknown_template_is_reported(name: str) -> None:
     assert composed(template_id=name)[1] == [("/content/template_id", "unknown_template")]
 
 
-@pytest.mark.parametrize("kind", ["transactional", "marketing", "alert"])
+@each_case("kind", ["transactional", "marketing", "alert"])
 def test_type_without_a_template_needs_a_body(kind: str) -> None:
     assert composed(kind=kind)[1] == [("/content/body", "required")]
     assert composed(kind=kind, body="Hello")[1] == []
 
 
-@pytest.mark.parametrize(
-    ("body", "subject"),
+@each_case(
+    "body, subject",
     [
         ("Hello", "Hello"),
         ("Hello\nmore", "Hello"),
@@ -92,8 +94,8 @@ def test_derived_subject_has_no_control_characters() -> None:
         assert content.subject == "Hello there"
 
 
-@pytest.mark.parametrize(
-    ("data", "names"),
+@each_case(
+    "data, names",
     [
         ({}, ["video_title", "amount", "order_id"]),
         ({"video_title": "Sunrise"}, ["amount", "order_id"]),
@@ -104,8 +106,8 @@ def test_all_missing_variables_are_reported(data: dict[str, Any], names: list[st
     assert composed(data=data)[1] == [(f"/data/{name}", "missing_variable") for name in names]
 
 
-@pytest.mark.parametrize(
-    ("variable", "pointer"),
+@each_case(
+    "variable, pointer",
     [
         ("order", "/data/order"),
         ("order.number", "/data/order/number"),
@@ -132,7 +134,7 @@ def test_variable_of_a_channel_is_needed_only_for_that_channel(templates: Path) 
     assert composed(data=data, channels=[Channel.WHATSAPP], body="The caller's")[1] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "subject",
     ["a\nb", "a\rb", "Paid\r\nBcc: eve@example.com", "a\x00", "a\tb", "\x1b[31m", "a\x85"],
 )
@@ -140,8 +142,8 @@ def test_subject_with_control_characters_is_refused(subject: str) -> None:
     assert composed(subject=subject)[1] == [("/content/subject", "control_characters")]
 
 
-@pytest.mark.parametrize(
-    ("field", "text"),
+@each_case(
+    "field, text",
     [
         *(("subject", text) for text in ("", " ", "\u00a0", "\u200b\u200b", "\u202e \u2066")),
         *(("body", text) for text in ("", " ", "\n\t\r\n", "\u200b\n\u202e", "\x07")),
@@ -151,8 +153,8 @@ def test_blank_subject_or_body_is_refused(field: str, text: str) -> None:
     assert composed(**{field: text})[1] == [(f"/content/{field}", "blank")]
 
 
-@pytest.mark.parametrize(
-    ("subject", "kept"),
+@each_case(
+    "subject, kept",
     [
         ("\u202eHello", "Hello"),
         ("He\u200bllo\ufeff", "Hello"),
@@ -173,15 +175,14 @@ def test_subject_loses_only_direction_and_invisible_characters(subject: str, kep
     assert content.subject == kept
 
 
-@pytest.mark.parametrize(
-    ("body", "problems"),
+@each_case(
+    "body, problems",
     [
         ("x" * MAX_BODY_BYTES, []),
         ("x" * (MAX_BODY_BYTES + 1), [("/content/body", "too_long")]),
         ("\u00e9" * (MAX_BODY_BYTES // 2), []),
         ("\u00e9" * (MAX_BODY_BYTES // 2 + 1), [("/content/body", "too_long")]),
     ],
-    ids=["100 KB", "over 100 KB", "100 KB in two-byte letters", "over 100 KB of them"],
 )
 def test_body_is_limited_to_100_kb(body: str, problems: list[tuple[str, str]]) -> None:
     assert composed(body=body)[1] == problems
@@ -251,8 +252,8 @@ def test_reply_to_is_optional() -> None:
     assert composed()[0].reply_to is None
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
+@each_case(
+    "given, kept",
     [
         ("agent@example.com", "agent@example.com"),
         ("Agent@EXAMPLE.com", "Agent@example.com"),
@@ -264,7 +265,7 @@ def test_reply_to_is_stored_in_normal_form(given: str, kept: str) -> None:
     assert (content.reply_to, problems) == (kept, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         *("", "agent", "agent@localhost", "agent@[127.0.0.1]", "Agent <agent@example.com>"),
@@ -336,7 +337,7 @@ def test_filename_is_a_plain_file_name(name: str) -> None:
     assert problems_with(filename=name) == [("/content/attachments/0/filename", "invalid_filename")]
 
 
-@pytest.mark.parametrize("name", [" ", "\u200b", "\u202e\u202c"])
+@each_case("name", [" ", "\u200b", "\u202e\u202c"])
 def test_blank_filename_is_refused(name: str) -> None:
     assert problems_with(filename=name) == [("/content/attachments/0/filename", "blank")]
 
@@ -347,20 +348,29 @@ def test_filename_loses_direction_characters() -> None:
     assert accepted(filename=" fatura \u00f3 \u8acb.pdf ").filename == "fatura \u00f3 \u8acb.pdf"
 
 
-@pytest.mark.parametrize(
-    ("name", "content_type"),
+@each_case(
+    "name, content_type",
     [
         *[("a.pdf", "application/pdf"), ("a.csv", "text/csv"), ("A.PNG", "image/png")],
         *[("a", "application/octet-stream"), ("a.unheard", "application/octet-stream")],
         *[("a.ics", "text/calendar; charset=utf-8"), ("a.webp", "image/webp")],
         *[("a.tar.gz", "application/octet-stream"), ("a.eml", "application/octet-stream")],
+        ("Vertrag.DOCX", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        ("a.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        ("a.pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+        *[
+            ("a.odt", "application/vnd.oasis.opendocument.text"),
+            ("docx", "application/octet-stream"),
+        ],
+        *[("README.md", "text/markdown; charset=utf-8")],
+        *[("ticket.pkpass", "application/vnd.apple.pkpass")],
     ],
 )
 def test_content_type_is_derived_from_the_filename(name: str, content_type: str) -> None:
     assert accepted(filename=name).content_type == content_type
 
 
-@pytest.mark.parametrize("given", ["text/csv", "TEXT/CSV", "application/vnd.ms-excel+zip"])
+@each_case("given", ["text/csv", "TEXT/CSV", "application/vnd.ms-excel+zip"])
 def test_given_content_type_is_used(given: str) -> None:
     assert accepted(content_type=given).content_type == given.lower()
 
@@ -448,7 +458,7 @@ def test_largest_accepted_push_can_be_sent() -> None:
     assert 3_600 < accepted[-1] < MAX_PAYLOAD - 200
 
 
-@pytest.mark.parametrize("letter", ["x", "é", "中", "\U0001f600"])
+@each_case("letter", ["x", "é", "中", "\U0001f600"])
 def test_long_text_is_truncated_and_fits(letter: str) -> None:
     assert problems(content=ContentRequest(subject=letter * 255, body=letter * 20_000)) == []
 
@@ -466,7 +476,7 @@ def test_rendered_text_counts_against_the_push_limit() -> None:
         assert problems(content=content, **given) == expected
 
 
-@pytest.mark.parametrize("channels", [["email"], ["in_app"], ["email", "in_app"]])
+@each_case("channels", [["email"], ["in_app"], ["email", "in_app"]])
 def test_other_channels_have_no_push_limit(channels: list[str]) -> None:
     large = content(payload={"fill": "x" * 10_000})
     assert problems(channels=channels, content=large) == []
@@ -490,3 +500,27 @@ def test_unmasked_secret_counts_against_the_push_limit() -> None:
     for code, expected in (("1", []), ("中 " * 200, [TOO_LONG])):
         given = {"type": "mfa_code", "data": {"code": code}}
         assert problems(content=ContentRequest(payload=fill), **given) == expected
+
+
+@each_case(
+    "given, stored",
+    [
+        ("text/calendar; method=REQUEST", "text/calendar; method=REQUEST"),
+        ("TEXT/Calendar;METHOD=REQUEST", "text/calendar; method=REQUEST"),
+        ("text/csv; charset=utf-8", "text/csv; charset=utf-8"),
+        (
+            'text/calendar; charset="UTF-8"; method=CANCEL',
+            "text/calendar; charset=UTF-8; method=CANCEL",
+        ),
+        ('application/x-y; a="b c;d"', 'application/x-y; a="b c;d"'),
+        ('application/x-y; a="q\\"q"', 'application/x-y; a="q\\"q"'),
+    ],
+)
+def test_parameters_of_a_media_type_are_kept(given: str, stored: str) -> None:
+    """https://github.com/sendgrid/sendgrid-php/issues/250"""
+    assert accepted(content_type=given).content_type == stored
+    parsed = message_from_string(f"Content-Type: {stored}\n\n", policy=policy.default)
+    kind = parse_media_type(given)
+    assert kind is not None
+    assert parsed.get_content_type() == kind.name
+    assert dict(parsed["content-type"].params) == dict(kind.parameters)

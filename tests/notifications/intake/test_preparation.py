@@ -65,25 +65,23 @@ def test_type_without_similar_names_suggests_none() -> None:
     assert invalid.value.problems[0].detail == "Unknown type."
 
 
-@pytest.mark.parametrize(
-    ("given", "priority"), [("medium", Priority.NORMAL), *[(p.value, p) for p in Priority]]
-)
+@each_case("given, priority", [("medium", Priority.NORMAL), *[(p.value, p) for p in Priority]])
 def test_request_can_set_the_priority(given: str, priority: Priority) -> None:
     assert prepared(priority=given).notification.priority is priority
 
 
-@pytest.mark.parametrize("given", ["", "HIGH", "urgent", "1"])
+@each_case("given", ["", "HIGH", "urgent", "1"])
 def test_unknown_priority_is_refused(given: str) -> None:
     assert problems(priority=given) == [("/priority", "unknown_priority")]
 
 
-@pytest.mark.parametrize("max_retries", [0, 1, 3, MAX_RETRIES])
+@each_case("max_retries", [0, 1, 3, MAX_RETRIES])
 def test_max_retries_excludes_the_first_attempt(max_retries: int) -> None:
     assert prepared(max_retries=max_retries).notification.max_attempts == 1 + max_retries
 
 
-@pytest.mark.parametrize(
-    ("user_id", "code"),
+@each_case(
+    "user_id, code",
     [(" ", "blank"), ("\t\n", "control_characters"), ("a\x00b", "nul_character"), ("a/b", "slash")],
 )
 def test_invalid_user_id_is_refused(user_id: str, code: str) -> None:
@@ -92,7 +90,7 @@ def test_invalid_user_id_is_refused(user_id: str, code: str) -> None:
     )
 
 
-@pytest.mark.parametrize("user_id", ["507f1f77bcf86cd799439011", "$ne", "a.b", "\u00e9", "x" * 128])
+@each_case("user_id", ["507f1f77bcf86cd799439011", "$ne", "a.b", "\u00e9", "x" * 128])
 def test_any_other_user_id_is_accepted(user_id: str) -> None:
     assert prepared(user_id=user_id, channels=["in_app"]).notification.user_id == user_id
 
@@ -116,8 +114,8 @@ def test_suppressed_address_is_accepted_and_not_sent_to() -> None:
     assert in_app.status is S.PENDING
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
+@each_case(
+    "kind, status",
     [("marketing", S.SUPPRESSED), ("transactional", S.PENDING), ("alert", S.PENDING)],
 )
 def test_unsubscribed_recipient_gets_no_marketing(kind: str, status: DeliveryStatus) -> None:
@@ -127,9 +125,7 @@ def test_unsubscribed_recipient_gets_no_marketing(kind: str, status: DeliverySta
     assert new.deliveries[0].status is status
 
 
-@pytest.mark.parametrize(
-    "key", [("whatsapp", "ada@example.com"), ("email", "eve@example.com"), ("email", "")]
-)
+@each_case("key", [("whatsapp", "ada@example.com"), ("email", "eve@example.com"), ("email", "")])
 def test_unrelated_suppression_has_no_effect(key: tuple[str, str]) -> None:
     new = prepared(channels=["email"], suppressed={key: BOUNCED}).notification
     assert new.deliveries[0].status is S.PENDING
@@ -145,8 +141,8 @@ def test_opted_out_delivery_stays_opted_out() -> None:
     assert new.deliveries[0].failure_code is FailureCode.OPTED_OUT
 
 
-@pytest.mark.parametrize(
-    ("given", "person", "addresses"),
+@each_case(
+    "given, person, addresses",
     [
         ({}, ADA, [("email", "ada@example.com"), ("whatsapp", "+351912345678")]),
         ({}, None, []),
@@ -239,8 +235,8 @@ def test_registered_recipient_needs_no_fields() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@each_case(
+    "field, value",
     [
         ("email", "other@example.com"),
         ("phone", "+14155552671"),
@@ -272,8 +268,8 @@ def test_device_ids_are_deduplicated() -> None:
     assert recipient.device_ids == ("b", "a", "c")
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
+@each_case(
+    "given, problem",
     [
         ({"email": "nope"}, ("/recipient/email", "invalid_email")),
         ({"email": ""}, ("/recipient/email", "invalid_email")),

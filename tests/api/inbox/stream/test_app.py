@@ -37,6 +37,7 @@ from tests.support.clients.inbox import (
 from tests.support.clients.sse import BY_WAKEUP, NEVER, REFUSED, Event, Process, SSEClient, process
 from tests.support.factories import notifications as factories
 from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.tables import each_case
 from tests.support.waiting import until
 
 
@@ -374,8 +375,8 @@ def test_invalid_token_opens_no_stream(app: App, streams: Process) -> None:
             assert stream.headers["www-authenticate"] == 'Bearer realm="inbox"'
 
 
-@pytest.mark.parametrize(
-    ("how", "status", "code"),
+@each_case(
+    "how, status, code",
     [
         ({"query": b"token=x"}, 400, "unknown_parameter"),
         ({"query": b"access_token=x"}, 400, "unknown_parameter"),
@@ -477,7 +478,7 @@ def test_cors_headers_follow_the_allowed_origins(app: App, streams: Process) -> 
         assert stream.headers["access-control-allow-origin"] == PAGE
 
 
-@pytest.mark.parametrize("path", ["/", "/admin/", "/api/v1/inbox", "/api/v1/inbox/streams"])
+@each_case("path", ["/", "/admin/", "/api/v1/inbox", "/api/v1/inbox/streams"])
 def test_stream_process_serves_no_other_path(app: App, streams: Process, path: str) -> None:
     with streams.open(token(app), path=path) as stream:
         assert refused(stream) == (421, "wrong_endpoint")
