@@ -36,6 +36,7 @@ from tests.support.factories.notifications import (
 )
 from tests.support.factories.notifications import settlement as outcome
 from tests.support.fakes.callback_receiver import called_back
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -87,8 +88,8 @@ def test_notifications_without_a_callback_have_no_mark() -> None:
     assert callback_events.publish_events(now=NOON) == 0
 
 
-@pytest.mark.parametrize(
-    ("status", "events"),
+@each_case(
+    "status, events",
     [
         (S.SENT, [E.DELIVERY_SENT]),
         (S.FAILED, [E.DELIVERY_FAILED]),
@@ -105,7 +106,7 @@ def test_attempt_outcome_is_published(status: DeliveryStatus, events: list[Event
     )
 
 
-@pytest.mark.parametrize("status", [S.EXPIRED, S.SUPPRESSED, S.CANCELLED])
+@each_case("status", [S.EXPIRED, S.SUPPRESSED, S.CANCELLED])
 def test_unsent_delivery_is_published(status: DeliveryStatus) -> None:
     claim = claimed(has_callback=True)
     not_sent = NotSent(claimed=claim, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
@@ -134,8 +135,8 @@ def test_bounce_is_published_after_the_sent_event() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("delivery", "event"),
+@each_case(
+    "delivery, event",
     [
         (NewDelivery(channel=IN_APP), E.DELIVERY_DELIVERED),
         (NewDelivery(channel=EMAIL, status=S.SUPPRESSED), E.DELIVERY_SUPPRESSED),

@@ -28,6 +28,7 @@ from tests.support.factories.notifications import (
     started,
 )
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -72,11 +73,18 @@ def test_list_is_newest_first() -> None:
     assert listed() == [documents[n]["_id"] for n in (0, 2, 1)]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7, 100])
-def test_forward_and_backward_pages_hold_everything_once(limit: int) -> None:
-    """Notifications of the same millisecond are ordered by id."""
+@pytest.fixture
+def whole() -> list[ObjectId]:
+    """Return the IDs of notifications, of which some are of the same millisecond."""
     documents = [accepted(created_at=NOON + (n // 4) * SECOND) for n in range(14)]
-    whole = [d["_id"] for d in sorted(documents, key=lambda d: (d["created_at"], d["_id"]))][::-1]
+    return [d["_id"] for d in sorted(documents, key=lambda d: (d["created_at"], d["_id"]))][::-1]
+
+
+@each_case("limit", [1, 2, 3, 5, 7, 100])
+def test_forward_and_backward_pages_hold_everything_once(whole: list[ObjectId], limit: int) -> None:
+    """https://github.com/activepieces/activepieces/pull/14323 and
+    https://github.com/encode/django-rest-framework/issues/7709
+    """
     forwards, current = [], page(limit)
     forwards.append(current)
     while current.has_next:
@@ -120,8 +128,8 @@ def test_list_holds_only_active_notifications_of_the_client() -> None:
     assert listed() == [mine["_id"]]
 
 
-@pytest.mark.parametrize(
-    ("fields", "given"),
+@each_case(
+    "fields, given",
     [
         ({"user_id": "eve"}, {"user_id": "eve"}),
         ({"user_id": "$ne"}, {"user_id": "$ne"}),
@@ -135,12 +143,12 @@ def test_list_holds_only_active_notifications_of_the_client() -> None:
         ({"created_before": NOON}, {"created_at": NOON - SECOND}),
         ({"unread": True}, {"channels": [IN_APP]}),
     ],
-    ids=lambda value: next(iter(value)),
 )
 def test_filter_narrows_a_list(fields: dict[str, Any], given: dict[str, Any]) -> None:
     accepted()
     matching = accepted(**given)
     assert listed(**fields) == [matching["_id"]]
+    collection("notifications").delete_many({})
 
 
 def test_time_span_includes_its_start_and_excludes_its_end() -> None:
@@ -149,19 +157,25 @@ def test_time_span_includes_its_start_and_excludes_its_end() -> None:
     assert found == [documents[2]["_id"], documents[1]["_id"]]
 
 
-@pytest.mark.parametrize("limit", [2, 3, 20])
-@pytest.mark.parametrize("ordering", list(Ordering))
-def test_pages_of_each_order_hold_everything_once(ordering: Ordering, limit: int) -> None:
-    """Also with equal times, and several statuses among which the index alternates."""
-    name = ordering.value.lstrip("-")
+@pytest.fixture
+def scheduled() -> list[NotificationDocument]:
+    """Equal times, several statuses among which the index alternates, and the last unscheduled."""
     stored = []
     for number in range(9):
         at = NOON + number // 2 * SECOND
         scheduled_at = at + (MINUTE if number % 3 else -SECOND)
         fields = {"send_at": scheduled_at, "scheduled_at": scheduled_at}
         stored.append(accepted(created_at=at, **fields))
-    unscheduled = accepted(created_at=NOON)
-    stored += [] if ordering.is_by_schedule else [unscheduled]
+    return [*stored, accepted(created_at=NOON)]
+
+
+@each_case("limit", [2, 3, 20])
+@each_case("ordering", list(Ordering))
+def test_pages_of_each_order_hold_everything_once(
+    scheduled: list[NotificationDocument], ordering: Ordering, limit: int
+) -> None:
+    name = ordering.value.lstrip("-")
+    stored = scheduled[:-1] if ordering.is_by_schedule else scheduled
     expected = sorted(stored, key=lambda document: (dict(document)[name], document["_id"]))
     expected = expected[::-1] if ordering.value.startswith("-") else expected
     found, current = [], page(limit, ordering=ordering)
@@ -196,7 +210,7 @@ def test_channel_and_status_apply_to_one_delivery() -> None:
     assert listed(channel="whatsapp", delivery_statuses=("failed",)) == []
 
 
-@pytest.mark.parametrize("channel", list(Channel))
+@each_case("channel", list(Channel))
 def test_unread_lists_what_was_sent_and_not_read(channel: Channel) -> None:
     accepted(channels=[channel], send_at=NOON + MINUTE)
     is_in_app = channel is IN_APP
@@ -209,6 +223,7 @@ def test_unread_lists_what_was_sent_and_not_read(channel: Channel) -> None:
     assert listed(unread=True) == []
     inbox.mark_unread_by_client(**of_document)
     assert listed(unread=True) == [document["_id"]]
+    collection("notifications").delete_many({})
 
 
 def test_attempts_are_listed_oldest_first() -> None:
@@ -240,20 +255,22 @@ def test_due_deliveries_are_oldest_first() -> None:
     assert [d.notification_id for d in due(limit=1)] == [documents[1]["_id"]]
 
 
-@pytest.mark.parametrize(
-    ("send_at", "is_found"),
+@each_case(
+    "send_at, is_found",
     [(NOON + MINUTE, True), (NOON + MINUTE + timedelta(milliseconds=1), False), (NOON, True)],
 )
 def test_delivery_due_by_then_is_found(send_at: Any, is_found: bool) -> None:
     accepted(send_at=send_at)
     assert bool(due(NOON + MINUTE)) is is_found
+    collection("notifications").delete_many({})
 
 
-@pytest.mark.parametrize("priority", list(Priority))
+@each_case("priority", list(Priority))
 def test_each_priority_is_found_separately(priority: Priority) -> None:
     document = accepted(priority=priority)
     found = {p: [d.notification_id for d in due(priority=p)] for p in Priority}
     assert found == {p: [document["_id"]] if p is priority else [] for p in Priority}
+    collection("notifications").delete_many({})
 
 
 def test_claimed_delivery_is_found_after_its_lease() -> None:
@@ -263,7 +280,7 @@ def test_claimed_delivery_is_found_after_its_lease() -> None:
     assert [d.notification_id for d in due(over, now=over)] == [claim.notification_id]
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
+@each_case("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
 def test_delivery_that_is_not_pending_is_not_found(status: DeliveryStatus) -> None:
     factories.settled(status)
     started()

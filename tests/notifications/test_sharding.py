@@ -10,6 +10,7 @@ from django.conf import settings
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.collections import database
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -39,7 +40,7 @@ def test_every_collection_has_a_shard_key_or_stays_unsharded() -> None:
     assert not KEYS.keys() & UNSHARDED
 
 
-@pytest.mark.parametrize("name", KEYS)
+@each_case("name", KEYS)
 def test_unique_indexes_begin_with_the_shard_key(name: str) -> None:
     """MongoDB doesn't shard a collection with another unique index."""
     field, _kind = KEYS[name]
@@ -48,7 +49,7 @@ def test_unique_indexes_begin_with_the_shard_key(name: str) -> None:
             assert found["key"][0][0] == field, index
 
 
-@pytest.mark.parametrize("name", [name for name, (_, kind) in KEYS.items() if kind == 1])
+@each_case("name", [name for name, (_, kind) in KEYS.items() if kind == 1])
 def test_index_serves_the_shard_key(name: str) -> None:
     """A hashed one is made for it; another needs an index that holds every document."""
     field, _kind = KEYS[name]

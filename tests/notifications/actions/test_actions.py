@@ -15,6 +15,7 @@ from notifications.store.claims import NotSent
 from notifications.store.new_notifications import NewDelivery
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -83,7 +84,7 @@ def test_run_now_refuses_a_claimed_delivery() -> None:
         run({"_id": begun.notification_id})
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
+@each_case("status", [S.SENT, S.FAILED, S.UNKNOWN])
 def test_run_now_refuses_unscheduled_deliveries(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     with pytest.raises(actions.InvalidStateError):

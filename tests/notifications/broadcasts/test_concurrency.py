@@ -78,14 +78,6 @@ def test_page_stored_concurrently_is_stored_once() -> None:
     assert read(broadcast_id)["accepted"] == 3
 
 
-def test_broadcasts_to_the_same_recipients_are_independent() -> None:
-    names = recipients(2)
-    first, other = begun(), begun()
-    run_to_completion(first)
-    run_to_completion(other)
-    assert notified_users(first) == notified_users(other) == names
-
-
 def test_worker_lost_before_the_cursor_sends_no_copy(lose_after_insert: pytest.MonkeyPatch) -> None:
     names = recipients(5)
     broadcast_id = begun()

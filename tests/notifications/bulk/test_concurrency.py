@@ -31,6 +31,7 @@ from tests.support.factories.bulk import (
     statuses,
     stored,
 )
+from tests.support.samples import sampled
 
 SAFE = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 
@@ -124,8 +125,12 @@ def test_second_worker_after_a_slow_one_repeats_nothing(clock: Time) -> None:
     assert {d["max_attempts"] for d in deliveries} == {1 + 4}
 
 
-@pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
-@pytest.mark.parametrize("at_look", range(1, 14))
+STEPS = [
+    (action, look) for action in (BulkAction.RETRY, BulkAction.RESEND) for look in range(1, 14)
+]
+
+
+@pytest.mark.parametrize(("action", "at_look"), sampled(STEPS, each=4))
 def test_worker_lost_at_any_step_is_replaced(clock: Time, action: BulkAction, at_look: int) -> None:
     ids = failed(3)
     operation = started(clock, previewed(clock, action=action))

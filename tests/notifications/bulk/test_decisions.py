@@ -26,6 +26,7 @@ from tests.support.factories.bulk import (
     statuses,
     stored,
 )
+from tests.support.tables import each_case
 
 S = DeliveryStatus
 
@@ -112,8 +113,8 @@ def test_interrupted_preview_counts_each_once(clock: Time) -> None:
     assert stored(requested).preview_counts == {"safe": 3}
 
 
-@pytest.mark.parametrize(
-    ("fields", "match"),
+@each_case(
+    "fields, match",
     [
         ({"reason": "  "}, "A reason is required"),
         ({"reason": "x" * 501}, "at most 500"),

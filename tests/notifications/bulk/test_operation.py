@@ -2,22 +2,19 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkStage
 from notifications.bulk import operation
+from tests.support.tables import each_case
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("per_second", "most"), [(1, 1), (20, 20), (200, 200), (500, 200), (0, 1)])
+@each_case("per_second, most", [(1, 1), (20, 20), (200, 200), (500, 200), (0, 1)])
 def test_batch_is_one_second_and_at_most_200(per_second: int, most: int) -> None:
     assert operation.batch_limit(per_second) == most
 
 
-@pytest.mark.parametrize(
-    ("acted", "per_second", "seconds"), [(20, 20, 1.0), (5, 20, 0.25), (200, 500, 0.4), (1, 1, 1)]
-)
+@each_case("acted, per_second, seconds", [(20, 20, 1.0), (5, 20, 0.25), (200, 500, 0.4), (1, 1, 1)])
 def test_next_run_waits_for_its_time(acted: int, per_second: int, seconds: float) -> None:
     resumes = operation.next_run_at(started_at=NOON, acted_count=acted, per_second=per_second)
     assert resumes == NOON + timedelta(seconds=seconds)
@@ -27,7 +24,7 @@ def test_run_without_actions_continues_at_once() -> None:
     assert operation.next_run_at(started_at=NOON, acted_count=0, per_second=1) == NOON
 
 
-@pytest.mark.parametrize("per_second", [1, 7, 20, 333, 500])
+@each_case("per_second", [1, 7, 20, 333, 500])
 def test_rate_over_a_minute_is_at_most_the_limit_and_one_batch(per_second: int) -> None:
     now, acted = NOON, 0
     while now < NOON + timedelta(minutes=1):

@@ -12,6 +12,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff
 from tests.support.factories.bulk import Time, failed, statuses
 from tests.support.factories.notifications import NOON
+from tests.support.tables import each_case
 
 
 def redrive(**options: Any) -> str:
@@ -48,8 +49,15 @@ def test_command_with_yes_starts_the_operation(clock: Time) -> None:
     assert statuses(ids) == ["pending"] * 2
 
 
-@pytest.mark.parametrize(
-    ("options", "output"),
+@pytest.fixture
+def staff(clock: Time) -> None:
+    make_staff("maria", superuser=True)
+    make_staff("rui", "notifications.view_notification")
+
+
+@pytest.mark.usefixtures("staff")
+@each_case(
+    "options, output",
     [
         ({"yes": True, "reason": "x"}, "--by takes the username of an operator"),
         ({"yes": True, "reason": "x", "by": "rui"}, "--by takes the username of an operator"),
@@ -59,8 +67,6 @@ def test_command_with_yes_starts_the_operation(clock: Time) -> None:
 )
 def test_command_refuses_missing_options(clock: Time, options: dict[str, Any], output: str) -> None:
     ids = failed()
-    make_staff("maria", superuser=True)
-    make_staff("rui", "notifications.view_notification")
     with pytest.raises(CommandError, match=output):
         redrive(**options)
     assert statuses(ids) == ["failed"]

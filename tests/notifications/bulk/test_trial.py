@@ -46,8 +46,9 @@ def end(operation: Operation, ids: Sequence[ObjectId], status: S, clock: Time) -
     return count
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("status", [S.FAILED, S.PENDING], ids=["failed", "retrying"])
+@pytest.mark.parametrize(
+    ("action", "status"), [(BulkAction.RETRY, S.PENDING), (BulkAction.RESEND, S.FAILED)]
+)
 def test_operation_stops_after_failures_without_a_success(
     clock: Time, action: BulkAction, status: S
 ) -> None:

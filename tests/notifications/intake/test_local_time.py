@@ -64,13 +64,6 @@ def test_local_time_follows_the_zone(ada: App, stored: Callable[[Answer], Any], 
     assert document["expires_at"] == nine_oclock_in(zone) + timedelta(seconds=60)
 
 
-def test_every_change_of_the_time_zone_moves_it(ada: App) -> None:
-    notification_id = schedule(ada)
-    for zone in (TOKYO, NEW_YORK, LISBON):
-        set_zone(ada, zone)
-        assert sent_at(ada, notification_id) == nine_oclock_in(zone)
-
-
 def test_skipped_local_time_is_the_first_instant_after(app: App) -> None:
     set_zone(app, "UTC")
     day = next_clock_change("Europe/London")

@@ -21,8 +21,8 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("scheduled_at", "send_at"),
+@each_case(
+    "scheduled_at, send_at",
     [
         ("2026-11-21T13:00:00Z", NOON + HOUR),
         ("2026-11-21T14:00:00+01:00", NOON + HOUR),
@@ -83,15 +83,14 @@ def test_invalid_time_has_a_pointer(fields: dict[str, Any], problem: tuple[str, 
     assert problems(**fields) == [problem]
 
 
-@pytest.mark.parametrize(
-    ("local", "zone", "send_at", "adjusted"),
+@each_case(
+    "local, zone, send_at, adjusted",
     [
         ("2026-12-01T09:00", "America/New_York", "2026-12-01T14:00", False),
         ("2026-12-01T09:00", None, "2026-12-01T09:00", False),
         ("2027-03-28T01:30", "Europe/London", "2027-03-28T01:00", True),
         ("2027-10-31T01:30", "Europe/London", "2027-10-31T00:30", False),
     ],
-    ids=["a zone of the request", "the person's own zone", "skipped", "twice"],
 )
 def test_local_time_uses_a_zone(local: str, zone: str | None, send_at: str, adjusted: bool) -> None:
     result = prepared(scheduled_local=LocalTime(at=local, timezone=zone))
@@ -112,8 +111,8 @@ def test_local_time_at_the_end_of_the_calendar_is_a_problem() -> None:
         assert problems(scheduled_local=LocalTime(at=local, timezone=zone))
 
 
-@pytest.mark.parametrize(
-    ("fields", "expires_at"),
+@each_case(
+    "fields, expires_at",
     [
         ({"ttl": 60}, NOON + timedelta(seconds=60)),
         ({"ttl": 60, "scheduled_at": "2026-11-21T13:00:00Z"}, NOON + HOUR + timedelta(seconds=60)),
@@ -147,8 +146,8 @@ def test_reminder_lead_time_comes_from_the_type() -> None:
     assert sent_at(**release) == NOON + 48 * HOUR
 
 
-@pytest.mark.parametrize(
-    ("preferences", "before"),
+@each_case(
+    "preferences, before",
     [
         ({"contest_reminder": {"notify_before": 3600}}, HOUR),
         ({"transactional": {"notify_before": 3600}}, HOUR),
@@ -161,13 +160,13 @@ def test_preferred_lead_time_wins(preferences: dict[str, Any], before: timedelta
     assert sent_at(person=recipient_with(**preferences)) == EVENT - before
 
 
-@pytest.mark.parametrize("event_at", ["2026-11-21T13:00:00Z", "2026-11-21T12:00:00.001Z"])
+@each_case("event_at", ["2026-11-21T13:00:00Z", "2026-11-21T12:00:00.001Z"])
 def test_reminder_is_sent_now_if_only_its_send_time_is_past(event_at: str) -> None:
     assert sent_at(event_at=event_at) == NOON
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
+@each_case(
+    "fields, code",
     [
         ({"event_at": "2026-11-21T12:00:00Z"}, "in_the_past"),
         ({"event_at": "2026-11-21T11:59:00Z"}, "in_the_past"),
@@ -182,8 +181,8 @@ def test_invalid_event_time_is_reported_with_its_pointer(fields: dict[str, Any],
     assert problems(**(REMINDER | fields)) == [("/event_at", code)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "expires_at"),
+@each_case(
+    "fields, expires_at",
     [
         ({}, EVENT),
         ({"ttl": 60}, EVENT - 2 * HOUR + HOUR / 60),
@@ -194,8 +193,8 @@ def test_reminder_expires_when_it_begins(fields: dict[str, Any], expires_at: dat
     assert prepared(**(REMINDER | fields)).notification.expires_at == expires_at
 
 
-@pytest.mark.parametrize(
-    ("preferences", "hours"),
+@each_case(
+    "preferences, hours",
     [
         ({}, 2),
         ({"contest_reminder": {"notify_before": 9_000}}, 2),

@@ -18,6 +18,7 @@ from notifyproject.platform import broker as broker_client
 from notifyproject.platform import valkey
 from tests.support.broker_messages import Message, queued_messages
 from tests.support.factories.notifications import CLIENT, NOON, new
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -85,7 +86,7 @@ def test_burst_gets_as_many_pulls_as_it_needs(broker: redis.Redis, count: int, p
     assert pulled_clients(queued_messages(broker)) == [CLIENT] * pulls
 
 
-@pytest.mark.parametrize("odd", ["nan", "inf", "-5", "1e300", "9" * 40, "", "many", "1.5", None])
+@each_case("odd", ["nan", "inf", "-5", "1e300", "9" * 40, "", "many", "1.5", None])
 def test_odd_stored_count_loses_no_wakeup(odd: str | None, broker: redis.Redis) -> None:
     if odd is None:
         broker.rpush(QUEUE.key("count"), "1")
@@ -96,6 +97,7 @@ def test_odd_stored_count_loses_no_wakeup(odd: str | None, broker: redis.Redis) 
     valkey.run("return 1", keys=[], args=[])  # The scripts before it have run.
     assert [message.task for message in queued_messages(broker)] == [queueing_wakeups.DELIVER] * 2
     assert broker.ttl(QUEUE.key("count")) > 0 or odd == "1.5"
+    broker.flushdb()
 
 
 def test_bursts_are_counted_per_client(broker: redis.Redis) -> None:
@@ -216,8 +218,8 @@ def test_unpublished_pull_frees_token(broker: redis.Redis, monkeypatch: pytest.M
     assert len(queued_messages(broker)) == MAX_PULLS
 
 
-@pytest.mark.parametrize(
-    ("ahead", "moment"),
+@each_case(
+    "ahead, moment",
     [(-5.0, 0.0), (0.0, 0.0), (0.2, 1.0), (1.0, 1.0), (1.001, 2.0), (59.5, 60.0), (60.0, 60.0)],
 )
 def test_wakeup_time_is_now_or_the_end_of_a_second(ahead: float, moment: float) -> None:

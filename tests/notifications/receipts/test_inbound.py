@@ -14,6 +14,7 @@ from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import suppress
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -86,9 +87,8 @@ def test_preference_from_the_future_counts_from_now() -> None:
     assert Suppression.objects.get().created_at == LATER
 
 
-@pytest.mark.parametrize(
-    ("reported", "stored"),
-    [("+551187654321", "+5511987654321"), ("+5215512345678", "+525512345678")],
+@each_case(
+    "reported, stored", [("+551187654321", "+5511987654321"), ("+5215512345678", "+525512345678")]
 )
 def test_number_is_suppressed_in_its_stored_form(reported: str, stored: str) -> None:
     apply(stop(phone=reported))

@@ -23,6 +23,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new
 from tests.support.fakes.mongo_failpoints import LOST_ANSWER, fail_commands
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -81,8 +82,8 @@ def test_missing_fields_are_not_stored() -> None:
     assert None not in document.values()
 
 
-@pytest.mark.parametrize(
-    ("deliveries", "send_at", "status", "is_open"),
+@each_case(
+    "deliveries, send_at, status, is_open",
     [
         ([NewDelivery(channel=EMAIL)], NOON, "queued", True),
         ([NewDelivery(channel=EMAIL)], LATER, "created", True),
@@ -94,10 +95,6 @@ def test_missing_fields_are_not_stored() -> None:
             [NewDelivery(channel=EMAIL, status=S.SUPPRESSED), NewDelivery(channel=IN_APP)],
             *(NOON, "delivered", False),
         ),
-    ],
-    ids=[
-        *("now", "later", "in-app", "in-app later", "mail and in-app", "suppressed"),
-        "suppressed and in-app",
     ],
 )
 def test_new_notification_has_an_overall_status(
@@ -160,7 +157,7 @@ def test_entity_is_accepted_once_per_user_and_client() -> None:
     assert count() == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     "other",
     [
         {"user_id": "eve"},
@@ -170,16 +167,16 @@ def test_entity_is_accepted_once_per_user_and_client() -> None:
         {"user_id": None},
         {"resent_from": ObjectId("e" * 24)},
     ],
-    ids=lambda fields: next(iter(fields)),
 )
 def test_another_user_type_entity_or_resend_is_no_duplicate(other: dict[str, Any]) -> None:
     accepted(new(entity_id="order-1"))
     (result,) = accepted(new(**({"entity_id": "order-1"} | other)))
     assert isinstance(result, Accepted)
     assert count() == 2
+    collection("notifications").delete_many({})
 
 
-@pytest.mark.parametrize("missing", ["entity_id", "user_id"])
+@each_case("missing", ["entity_id", "user_id"])
 def test_notifications_without_an_entity_or_user_are_no_duplicates(missing: str) -> None:
     fields: dict[str, Any] = {"entity_id": "order-1", "user_id": "ada"} | {missing: None}
     results = accepted(new(**fields), new(**fields))
@@ -243,7 +240,7 @@ def test_unconfirmed_write_raises_an_error() -> None:
         accepted(new())
 
 
-@pytest.mark.parametrize("text", ["$password", "$$ROOT", "$delivery", "a.b", "$", "{{ x }}"])
+@each_case("text", ["$password", "$$ROOT", "$delivery", "a.b", "$", "{{ x }}"])
 def test_texts_are_stored_literally(text: str) -> None:
     document = factories.accepted(
         user_id=text,

@@ -12,6 +12,7 @@ from notifications.store.inbox import Inbox
 from notifications.store.removal import DELETION_REASON
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, accepted, delivery, read
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -27,7 +28,7 @@ def deleted(document: NotificationDocument) -> NotificationDocument:
     return after
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED], ids=str)
+@each_case("status", [S.SENT, S.DELIVERED, S.FAILED])
 def test_deletion_keeps_everything_but_activity(status: DeliveryStatus) -> None:
     before = factories.settled(status)
     after = deleted(before)

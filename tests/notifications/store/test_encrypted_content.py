@@ -28,6 +28,7 @@ from notifyproject.platform.encryption import DecryptionError
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.provider import ScriptedProvider, rate_limited, refused, timeout
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -70,7 +71,7 @@ def test_decrypted_secret_is_sent(fcm: ScriptedProvider) -> None:
     assert [request.message.text for request in fcm.seen] == [f"Use {CANARY}"]
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.FAILED])
+@each_case("status", [S.SENT, S.FAILED])
 def test_settling_the_last_channel_destroys_the_secret(status: DeliveryStatus) -> None:
     notification_id = accepted_with_secret(EMAIL, WHATSAPP)["_id"]
     for channel, is_left in ((EMAIL, True), (WHATSAPP, False)):
@@ -118,8 +119,8 @@ def shown(document: NotificationDocument, *, at: datetime) -> bool:
     return CANARY in str(item)
 
 
-@pytest.mark.parametrize(
-    ("expires_after", "end"),
+@each_case(
+    "expires_after, end",
     [
         (None, INBOX_SECRET_LIFETIME),
         (5 * MINUTE, 5 * MINUTE),

@@ -24,6 +24,7 @@ from tests.support.factories.notifications import (
     read,
     start,
 )
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -64,14 +65,6 @@ def test_owner_marks_it_read() -> None:
     )
     assert delivery(document, IN_APP)["status"] == S.READ
     assert delivery(document, IN_APP)["read_at"] == LATER
-
-
-def test_marking_read_again_changes_nothing() -> None:
-    document = in_app()
-    mark(inbox.mark_read, document)
-    again = mark(inbox.mark_read, document, now=EVEN_LATER)
-    assert not again.changed
-    assert again.document["read_at"] == again.document["updated_at"] == LATER
 
 
 def test_concurrent_reads_are_recorded_once() -> None:
@@ -146,16 +139,6 @@ def test_marking_unread_keeps_the_delivery_read() -> None:
     assert delivery(marked.document, IN_APP)["read_at"] == LATER
 
 
-def test_marking_unread_again_changes_nothing() -> None:
-    document = in_app()
-    assert not mark(inbox.mark_unread, document).changed
-    mark(inbox.mark_read, document)
-    mark(inbox.mark_unread, document, now=LATER)
-    again = mark(inbox.mark_unread, document, now=EVEN_LATER)
-    assert not again.changed
-    assert again.document["unread_at"] == LATER
-
-
 def test_other_channels_do_not_mark_it_read() -> None:
     document = in_app(channels=[EMAIL, IN_APP])
     mark(inbox.mark_read, document)
@@ -167,18 +150,7 @@ def test_other_channels_do_not_mark_it_read() -> None:
     assert not after["is_read"]
 
 
-def test_marking_read_again_keeps_the_first_time() -> None:
-    document = in_app()
-    mark(inbox.mark_read, document)
-    mark(inbox.mark_unread, document)
-    marked = mark(inbox.mark_read, document, now=EVEN_LATER)
-    assert marked.changed
-    assert marked.document["is_read"]
-    assert marked.document["read_at"] == LATER
-    assert "unread_at" not in marked.document
-
-
-@pytest.mark.parametrize("is_read", [False, True])
+@each_case("is_read", [False, True])
 def test_archiving_keeps_the_read_state(is_read: bool) -> None:
     document = in_app()
     if is_read:
@@ -202,7 +174,7 @@ def test_archiving_and_unarchiving_happen_once() -> None:
     assert not mark(inbox.unarchive, document).changed
 
 
-@pytest.mark.parametrize("channel", list(Channel))
+@each_case("channel", list(Channel))
 def test_notification_of_any_channel_is_read_and_unread(channel: Channel) -> None:
     for way, suffix in ((mark, ""), (by_client, "_by_client")):
         is_in_app = channel is IN_APP
@@ -216,11 +188,13 @@ def test_notification_of_any_channel_is_read_and_unread(channel: Channel) -> Non
         unread = way(getattr(inbox, f"mark_unread{suffix}"), document, now=EVEN_LATER).document
         assert not unread["is_read"]
         assert "read_at" not in unread
+        assert not way(getattr(inbox, f"mark_unread{suffix}"), document).changed
         back = way(getattr(inbox, f"mark_read{suffix}"), document, now=EVEN_LATER).document
         assert (back["is_read"], back["read_at"]) == (True, LATER)
+        assert "unread_at" not in back
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN], ids=str)
+@each_case("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN])
 def test_outcome_after_reading_leaves_it_read(status: DeliveryStatus) -> None:
     document = accepted()
     by_client(inbox.mark_read_by_client, document)

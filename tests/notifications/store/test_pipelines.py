@@ -28,13 +28,14 @@ from notifications.store.pipelines import (
 )
 from notifyproject.db.collections import database
 from tests.support.factories.notifications import NOON
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
 S = DeliveryStatus
 SCRATCH = "scratch"
 TEXTS = ["$$ROOT", "$delivery", "$$d.status", "$", "a.b", "", "text", "{{ x }}"]
-ROUNDS, BATCH = range(4), 500
+ROUNDS, BATCH = range(2), 500
 
 
 def random_moment(rng: Random) -> datetime:
@@ -230,7 +231,7 @@ def test_batch_update_changes_each_differently(round_: int) -> None:
             assert document.keys() == {"_id", "delivery"}
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_case("text", TEXTS)
 def test_error_is_added_to_the_history_literally(text: str) -> None:
     line = {"timestamp": NOON, "channel": "email", "code": "rejected", "error": text}
     pipeline = update(condition=of_channel(Channel.EMAIL), changes={}, now=NOON, error=line)
@@ -241,7 +242,7 @@ def test_error_is_added_to_the_history_literally(text: str) -> None:
     assert second["error_history"] == [line, line]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_case("text", TEXTS)
 def test_texts_are_changed_literally(text: str) -> None:
     changes = {"a": text, "b": [text], "c": {"k": text}}
     pipeline = update(condition=of_channel("email"), changes=changes, now=NOON)

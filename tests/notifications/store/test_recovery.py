@@ -33,6 +33,7 @@ from tests.support.factories.push import deliver, delivery_status, state, tokens
 from tests.support.fakes.provider import ScriptedProvider
 from tests.support.fakes.provider import accepted as sent
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -46,7 +47,7 @@ GIVE_UP = GiveUp(FailureCode.OUTCOME_UNKNOWN)
 SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
 
 
-@pytest.mark.parametrize("priority", list(Priority))
+@each_case("priority", list(Priority))
 def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
     begun = started(priority=priority)
     assert recovery.expire_leases(now=LEASE_END) == 1
@@ -57,11 +58,6 @@ def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
     assert lost["failure_code"] == "worker_lost"
     assert lost["next_attempt_at"] == document["due_at"] == LEASE_END + UNKNOWN_WAIT[priority]
     assert document["error_history"][0]["code"] == "worker_lost"
-
-
-def test_lost_attempt_record_is_closed_as_unknown() -> None:
-    begun = started()
-    recovery.expire_leases(now=LEASE_END)
     (record,) = attempts(begun.notification_id)
     assert (record["status"], record["error_code"]) == ("unknown", "worker_lost")
     assert (record["attempted_at"], record["finished_at"]) == (NOON, LEASE_END)
@@ -75,7 +71,7 @@ def test_active_lease_and_claimed_delivery_are_left_alone() -> None:
     assert delivery(read(pending.notification_id))["status"] == "pending"
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN])
+@each_case("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN])
 def test_settled_delivery_is_left_alone(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     assert recovery.expire_leases(now=LEASE_END + timedelta(days=1)) == 0
@@ -316,7 +312,7 @@ def test_in_app_is_recovered_as_delivered(monkeypatch: pytest.MonkeyPatch) -> No
     assert (recovered["status"], recovered["delivered_at"]) == ("delivered", later)
 
 
-@pytest.mark.parametrize("status", [S.FAILED, S.PENDING, S.UNKNOWN])
+@each_case("status", [S.FAILED, S.PENDING, S.UNKNOWN])
 def test_unaccepted_email_is_recovered_as_unknown(
     status: DeliveryStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.factories.notifications import (
     read,
     started,
 )
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -31,7 +32,7 @@ EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 TOMORROW = NOON + DAY
-ROUNDS = 40
+ROUNDS = 25
 
 
 def reschedule(
@@ -100,7 +101,7 @@ def test_absolute_expiry_is_kept() -> None:
     assert moved(accepted(expires_at=TOMORROW + HOUR))["expires_at"] == TOMORROW + HOUR
 
 
-@pytest.mark.parametrize("expires_at", [TOMORROW, NOON + HOUR])
+@each_case("expires_at", [TOMORROW, NOON + HOUR])
 def test_reschedule_beyond_an_absolute_expiry_is_refused(expires_at: datetime) -> None:
     document = accepted(expires_at=expires_at)
     assert reschedule(document["_id"]) is None
@@ -111,7 +112,7 @@ def test_notification_without_an_expiry_gets_none() -> None:
     assert "expires_at" not in moved(accepted())
 
 
-@pytest.mark.parametrize("scheduled_at", [None, NOON + HOUR])
+@each_case("scheduled_at", [None, NOON + HOUR])
 def test_purge_date_moves(scheduled_at: datetime | None) -> None:
     send_at = scheduled_at or NOON
     document = accepted(send_at=send_at, scheduled_at=scheduled_at, purge_at=send_at + 90 * DAY)
@@ -130,14 +131,14 @@ def test_started_partly_sent_or_unknown_notification_is_not_rescheduled() -> Non
     assert reschedule(ObjectId()) is None
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN, S.PENDING])
+@each_case("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN, S.PENDING])
 def test_attempted_delivery_is_not_rescheduled(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     assert reschedule(document["_id"]) is None
     assert read(document["_id"]) == document
 
 
-@pytest.mark.parametrize("channels", [[EMAIL], [EMAIL, WHATSAPP]])
+@each_case("channels", [[EMAIL], [EMAIL, WHATSAPP]])
 def test_cancelled_notification_is_not_rescheduled(channels: list[Channel]) -> None:
     document = accepted(channels=channels)
     actions.cancel(notification_id=document["_id"], channels=channels, reason="x", now=NOON)

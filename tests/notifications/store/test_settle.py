@@ -26,6 +26,7 @@ from tests.support.factories.notifications import (
     start,
     started,
 )
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -34,8 +35,8 @@ S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.mark.parametrize(
-    ("status", "overall", "attempt"),
+@each_case(
+    "status, overall, attempt",
     [
         (S.SENT, "sent", "sent"),
         (S.DELIVERED, "delivered", "sent"),
@@ -116,8 +117,8 @@ def lose_claim(claim: ClaimedDelivery, cause: str) -> None:
         assert factories.arrive(claim.notification_id)
 
 
-@pytest.mark.parametrize("cause", ["recovered", "reported"])
-@pytest.mark.parametrize("status", [S.SENT, S.PENDING, S.UNKNOWN, S.FAILED])
+@each_case("cause", ["recovered", "reported"])
+@each_case("status", [S.SENT, S.PENDING, S.UNKNOWN, S.FAILED])
 def test_replaced_claim_writes_only_its_attempt(cause: str, status: DeliveryStatus) -> None:
     begun = started()
     lose_claim(begun, cause)
@@ -156,7 +157,7 @@ def test_several_channels_of_a_notification_are_settled_together() -> None:
     assert [line["channel"] for line in after["error_history"]] == ["email"]
 
 
-@pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED, S.SENDING])
+@each_case("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED, S.SENDING])
 def test_invalid_transition_is_refused(status: DeliveryStatus) -> None:
     begun = started()
     with pytest.raises(ValueError, match="no transition from sending"):
@@ -174,7 +175,7 @@ def test_long_reason_is_truncated() -> None:
     assert [len(text) for text in texts] == [ERROR_LENGTH] * 4
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED], ids=str)
+@each_case("status", [S.SENT, S.DELIVERED])
 def test_error_ends_when_its_channel_succeeds(status: DeliveryStatus) -> None:
     document = accepted(channels=[Channel.EMAIL, Channel.WHATSAPP])
     later = NOON + timedelta(hours=1)
@@ -204,7 +205,7 @@ def test_error_history_keeps_the_last_errors() -> None:
     assert len(attempts(document["_id"])) == ERROR_HISTORY_LENGTH + 5
 
 
-@pytest.mark.parametrize("text", ["$$ROOT", "$delivery", "$", "$$d.claim.token", "{{ x }}"])
+@each_case("text", ["$$ROOT", "$delivery", "$", "$$d.claim.token", "{{ x }}"])
 def test_texts_are_stored_literally(text: str) -> None:
     begun = started()
     answer = {"provider": text, "provider_message_id": text, "response": {"body": text}}
@@ -221,7 +222,7 @@ def test_settlement_of_an_unknown_notification_changes_nothing() -> None:
     assert leases.settle([settlement(ghost, S.SENT)], now=NOON) == 0
 
 
-@pytest.mark.parametrize("status", [S.EXPIRED, S.FAILED])
+@each_case("status", [S.EXPIRED, S.FAILED])
 def test_end_in_an_outage_names_the_provider(status: DeliveryStatus) -> None:
     """A step of a plan ends before it is tried: the hold is as new as its end."""
     notification_id = accepted()["_id"]

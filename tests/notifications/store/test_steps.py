@@ -23,6 +23,8 @@ from tests.support.factories.notifications import (
     new,
     read,
 )
+from tests.support.samples import sampled
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -86,7 +88,7 @@ def test_claim_holds_what_the_decision_needs() -> None:
     assert mail.channel_statuses[IN_APP] is S.DELIVERED
 
 
-@pytest.mark.parametrize("ended", [S.FAILED, S.SUPPRESSED, S.EXPIRED, S.CANCELLED])
+@each_case("ended", [S.FAILED, S.SUPPRESSED, S.EXPIRED, S.CANCELLED])
 def test_next_step_is_due_once_nothing_before_it_can_reach(ended: DeliveryStatus) -> None:
     notification_id = accepted()
     end(notification_id, PUSH, ended)
@@ -96,7 +98,7 @@ def test_next_step_is_due_once_nothing_before_it_can_reach(ended: DeliveryStatus
     assert steps.open_next_steps(ids=[notification_id], now=now) == 0
 
 
-@pytest.mark.parametrize("status", [S.PENDING, S.SENDING, S.UNKNOWN, S.SENT, S.DELIVERED])
+@each_case("status", [S.PENDING, S.SENDING, S.UNKNOWN, S.SENT, S.DELIVERED])
 def test_step_is_not_due_early_while_one_before_it_may_reach(status: DeliveryStatus) -> None:
     notification_id = accepted()
     end(notification_id, PUSH, status)
@@ -134,7 +136,8 @@ def test_first_steps_of_a_batch_start_beside_later_ones() -> None:
 def test_stored_document_and_claim_agree_on_whether_a_recipient_was_reached() -> None:
     statuses = (S.SENT, S.UNKNOWN, S.FAILED, S.DELIVERED, S.READ)
     marks: tuple[dict[str, datetime], ...] = ({}, {"marked_read_at": NOON}, {"acted_at": NOON})
-    for until, push, in_app, mark in product(Until, statuses, statuses, marks):
+    cases = list(product(Until, statuses, statuses, marks))
+    for until, push, in_app, mark in sampled(cases, each=4):
         notification_id = accepted(until)
         end(notification_id, PUSH, push)
         end(notification_id, IN_APP, in_app)

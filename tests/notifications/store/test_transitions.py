@@ -24,13 +24,14 @@ from tests.support.factories.notifications import (
     start,
     started,
 )
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 LATER = NOON + timedelta(minutes=5)
-ROUNDS = 50
+ROUNDS = 25
 
 
 def cancel(
@@ -73,7 +74,7 @@ def test_started_delivery_is_not_cancelled() -> None:
     assert leases.settle([factories.settlement(begun, S.SENT)], now=NOON) == 1
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
+@each_case("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
 def test_sent_or_ended_delivery_is_not_cancelled(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     assert cancel(document["_id"]) is None
@@ -96,7 +97,7 @@ def test_only_pending_channels_are_cancelled() -> None:
     assert document["status"] == "sent"
 
 
-@pytest.mark.parametrize("text", ["$$ROOT", "$delivery", "{{ x }}"])
+@each_case("text", ["$$ROOT", "$delivery", "{{ x }}"])
 def test_reason_is_stored_literally(text: str) -> None:
     document = cancel(accepted()["_id"], reason=text)
     assert document is not None
@@ -192,7 +193,7 @@ def test_reopened_delivery_is_sent() -> None:
     assert "failed_at" not in document
 
 
-@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.PENDING, S.UNKNOWN])
+@each_case("status", [S.SENT, S.DELIVERED, S.PENDING, S.UNKNOWN])
 def test_only_failed_deliveries_are_reopened(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     assert reopen(document["_id"]) is None
@@ -205,8 +206,8 @@ def test_cancelled_delivery_is_not_reopened() -> None:
     assert reopen(document["_id"]) is None
 
 
-@pytest.mark.parametrize(
-    ("expires_at", "is_reopened"),
+@each_case(
+    "expires_at, is_reopened",
     [(LATER, False), (LATER - timedelta(days=1), False), (LATER + timedelta(seconds=1), True)],
 )
 def test_expired_delivery_is_not_reopened(expires_at: object, is_reopened: bool) -> None:
