@@ -82,7 +82,7 @@ def accepted(operation: str = "createNotification") -> httpx.Response:
     return httpx.Response(202, json=content["application/json"]["examples"]["answer"]["value"])
 
 
-@pytest.mark.parametrize("channels", ["all", ["all"]])
+@each_case("channels", ["all", ["all"]])
 def test_all_channels_are_sent_as_one_name(channels: Any) -> None:
     service = Service(accepted())
     service.notifier().notify("payment_confirmed", email="ada@example.com", channels=channels)
@@ -233,7 +233,7 @@ def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
     assert [error.pointer for error in error.problem.errors] == ["/recipient/email"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     [
         httpx.Response(302, headers={"Location": "https://elsewhere.example.com/"}),
@@ -249,7 +249,7 @@ def test_foreign_answer_is_not_retried(answer: Any) -> None:
     assert (caught.value.problem, caught.value.code, len(service.requests)) == (None, None, 1)
 
 
-@pytest.mark.parametrize("answer", [{"text": "<html>"}, {"json": {"id": "1"}}, {"json": [1]}])
+@each_case("answer", [{"text": "<html>"}, {"json": {"id": "1"}}, {"json": [1]}])
 def test_unreadable_acceptance_is_not_success(answer: Any) -> None:
     service = Service(httpx.Response(202, **answer))
     with pytest.raises(ServiceUnavailableError, match="from another program"):

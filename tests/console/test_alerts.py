@@ -14,6 +14,7 @@ from monitoring.models import AlertKind, AlertRule, Incident
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.mongo.explained_reads import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -44,7 +45,7 @@ def test_rule_is_created_changed_and_deleted(console: Client) -> None:
     assert LogEntry.objects.count() == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong", [{"threshold": "-1"}, {"threshold": "1000"}, {"window_minutes": "0"}, {"type": "nope"}]
 )
 def test_invalid_rule_is_refused(console: Client, wrong: dict[str, str]) -> None:

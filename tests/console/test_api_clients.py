@@ -13,6 +13,7 @@ from access.clients import registry
 from access.models import APIClient, Scope
 from domain.time import utc_now
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -57,7 +58,7 @@ def test_client_name_is_unique(console: Client, shop: ObjectId) -> None:
     assert "API client with this Name already exists." in response.content.decode()
 
 
-@pytest.mark.parametrize("scopes", [[], ["everything"]])
+@each_case("scopes", [[], ["everything"]])
 def test_client_requires_known_scopes(console: Client, scopes: list[str]) -> None:
     assert console.post(f"{LIST}add/", {"name": "Shop", "scopes": scopes}).status_code == 200
     assert not APIClient.objects.exists()
@@ -178,15 +179,15 @@ def test_key_of_another_client_is_not_revoked(console: Client, shop: ObjectId) -
     assert registry.authenticate(text, now=utc_now()) is not None
 
 
-@pytest.mark.parametrize("operation", ["issue-key", "revoke-key"])
-def test_viewer_neither_issues_nor_revokes_a_key(shop: ObjectId, operation: str) -> None:
+def test_viewer_neither_issues_nor_revokes_a_key(shop: ObjectId) -> None:
     client = signed_in(make_staff("rui", "access.view_apiclient"))
-    assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
+    for operation in ("issue-key", "revoke-key"):
+        assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
     assert "Issue key" not in page(client, shop)
     assert APIClient.objects.get(pk=shop).keys == []
 
 
-@pytest.mark.parametrize("operation", ["issue-key", "revoke-key"])
+@each_case("operation", ["issue-key", "revoke-key"])
 def test_unknown_client_redirects_to_the_list(console: Client, operation: str) -> None:
     response = console.post(f"{LIST}{ObjectId()}/{operation}/", follow=True)
     assert response.redirect_chain == [(LIST, 302)]

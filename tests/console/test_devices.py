@@ -19,6 +19,7 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.mongo.explained_reads import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "valkey_anew")
 
@@ -88,7 +89,7 @@ def test_page_explains_why_a_device_is_disabled(console: Client) -> None:
         assert words in shown, words
 
 
-@pytest.mark.parametrize("reason", list(DeactivationReason))
+@each_case("reason", list(DeactivationReason))
 def test_deactivation_reason_is_explained(console: Client, reason: DeactivationReason) -> None:
     register()
     deactivate(reason=reason)

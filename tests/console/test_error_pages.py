@@ -11,6 +11,7 @@ from console.recipients.list import RecipientAdmin
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.console_urls import addresses_with
 from tests.support.samples import sampled
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -27,7 +28,7 @@ def page(answer: Any) -> str:
     return text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path", ["nope/", "notifications/nope/", "notifications/nope/1/change/", "a/b/c/d/", "<b>/"]
 )
 def test_unknown_page_links_home_and_search(console: Client, path: str) -> None:
@@ -50,7 +51,7 @@ def test_no_address_of_the_console_fails(console: Client) -> None:
     assert [url for url in checked if console.get(url).status_code >= 500] == []
 
 
-@pytest.mark.parametrize("model", ["auth/group", "access/apiclient", "recipients/recipient"])
+@each_case("model", ["auth/group", "access/apiclient", "recipients/recipient"])
 def test_long_search_is_refused(console: Client, model: str) -> None:
     answer = console.get(f"/admin/{model}/", {"q": "x" * 70_000})
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/admin/{model}/?e=1")
@@ -100,15 +101,15 @@ def test_unknown_host_gets_an_error_page(console: Client) -> None:
     assert "evil" not in page(answer)
 
 
-@pytest.mark.parametrize("path", ["/nope", "/api/v1/nope", "/api/nope", "/administration/nope"])
+@each_case("path", ["/nope", "/api/v1/nope", "/api/nope", "/administration/nope"])
 def test_unknown_path_outside_the_console_is_a_json_problem(client: Client, path: str) -> None:
     answer = client.get(path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, MEDIA_TYPE)
     assert answer.json()["code"] == "not_found"
 
 
-@pytest.mark.parametrize(
-    ("path", "is_said"),
+@each_case(
+    "path, is_said",
     [
         ("/admin/notifications/notificationtype/mfa_5Fcode/change/", True),
         ("/admin/recipients/suppression/add/?_changelist_filters=channel%3Demail", True),

@@ -31,6 +31,7 @@ from recipients.models import Suppression
 from tests.fuzz.console_forms import Form, forms_of
 from tests.support.clients.console import make_staff
 from tests.support.openapi import api_operations, resolved
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -420,7 +421,7 @@ ENUMS: Mapping[tuple[type[Any], str], set[str]] = {
 }
 
 
-@pytest.mark.parametrize("operation", API_FORMS)
+@each_case("operation", API_FORMS)
 def test_form_offers_every_field_and_value_of_the_api(console: Client, operation: str) -> None:
     model, key = API_FORMS[operation]
     if key:
@@ -439,7 +440,7 @@ def test_form_offers_every_field_and_value_of_the_api(console: Client, operation
                 assert getattr(fields[name], own) == limit, (name, bound)
 
 
-@pytest.mark.parametrize(("model", "field"), ENUMS, ids=str)
+@each_case("model, field", ENUMS)
 def test_form_offers_every_value(console: Client, model: type[Any], field: str) -> None:
     assert choices_of(fields_of_form(console, model, "")[field]) >= ENUMS[model, field]
 

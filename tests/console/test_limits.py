@@ -15,6 +15,7 @@ from notifications.store import acceptance
 from notifyproject.db.collections import collection
 from tests.support.clients.console import register_ada
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -57,8 +58,8 @@ def test_limit_is_added_changed_and_removed(console: Client) -> None:
     assert list(limits.active_limits()) == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
+@each_case(
+    "fields, field",
     [
         ({"max": "0"}, "max"),
         ({"name": "Weekly!"}, "name"),

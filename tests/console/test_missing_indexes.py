@@ -10,6 +10,7 @@ from notifyproject.db import index_drift
 from notifyproject.db.collections import database
 from tests.support.clients.console import register_ada
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -24,8 +25,13 @@ def _without_indexes() -> Iterator[None]:
     index_drift.create_missing()
 
 
-@pytest.mark.parametrize("query", ["", "?q=ada", "?q=ada@example.com", "?q=%2B351912345678"])
-@pytest.mark.parametrize(
+@pytest.fixture
+def ada() -> None:
+    register_ada()
+
+
+@each_case("query", ["", "?q=ada", "?q=ada@example.com", "?q=%2B351912345678"])
+@each_case(
     "page",
     [
         "admin/logentry",
@@ -34,8 +40,7 @@ def _without_indexes() -> Iterator[None]:
         "recipients/suppression",
     ],
 )
-def test_lists_do_not_need_their_indexes(console: Client, page: str, query: str) -> None:
-    register_ada()
+def test_lists_do_not_need_their_indexes(ada: None, console: Client, page: str, query: str) -> None:
     assert console.get(f"/admin/{page}/{query}").status_code == 200
 
 

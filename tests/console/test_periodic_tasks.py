@@ -11,6 +11,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from delivery import sweeper
 from tasks import schedule
+from tests.support.tables import each_case
 
 LIST = "/admin/django_celery_beat/"
 TASKS = f"{LIST}periodictask/"
@@ -62,8 +63,8 @@ def test_registered_task_is_selected(console: Client, hourly: IntervalSchedule) 
     assert PeriodicTask.objects.get(name="Tidy up").task == "notifications.deliver"
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
+@each_case(
+    "fields, problem",
     [
         ({}, "This field is required"),
         ({"interval": "hourly", "args": "{"}, "Unable to parse JSON"),
@@ -104,7 +105,7 @@ def test_interval_is_created_changed_and_deleted(console: Client) -> None:
     assert set(IntervalSchedule.objects.values_list("pk", flat=True)) == before
 
 
-@pytest.mark.parametrize("kind", ["crontabschedule", "solarschedule", "clockedschedule"])
+@each_case("kind", ["crontabschedule", "solarschedule", "clockedschedule"])
 def test_other_kinds_of_schedule_have_no_page(console: Client, kind: str) -> None:
     assert console.get(f"{LIST}{kind}/").status_code == 404
     assert (
@@ -189,7 +190,7 @@ def test_list_of_intervals_shows_their_tasks(console: Client) -> None:
     assert "Not used" in page
 
 
-@pytest.mark.parametrize("query", ["sweep", "Swe", "notifications.sw"])
+@each_case("query", ["sweep", "Swe", "notifications.sw"])
 def test_task_is_found_by_part_of_its_name(console: Client, query: str) -> None:
     page = console.get(TASKS, {"q": query}).content.decode()
     assert "notifications.sweep" in page

@@ -184,14 +184,14 @@ def test_test_send_is_an_ordinary_notification(console: Client) -> None:
     assert "ops@example.com" not in f"{entry.object_repr}{entry.get_change_message()}"
 
 
-@pytest.mark.parametrize("operation", ["pause", "resume", "close", "test"])
-def test_operation_requires_its_own_permission(operation: str, db: None) -> None:
+def test_operation_requires_its_own_permission(db: None) -> None:
     viewer = signed_in(make_staff("eva", "notifications.view_providerstate"))
     page = viewer.get(URL)
     assert page.status_code == 200
     assert "SendGrid" in page.content.decode()
-    assert f"/{operation}/" not in page.content.decode()
-    assert viewer.post(f"{URL}sendgrid/{operation}/").status_code == 403
+    for operation in ("pause", "resume", "close", "test"):
+        assert f"/{operation}/" not in page.content.decode()
+        assert viewer.post(f"{URL}sendgrid/{operation}/").status_code == 403
 
 
 @pytest.mark.usefixtures("fcm")

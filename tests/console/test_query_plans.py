@@ -20,6 +20,7 @@ from tests.support.factories import console_data
 from tests.support.factories.console_data import CLIENTS, MANY
 from tests.support.mongo.explained_reads import Plan, plans, reads
 from tests.support.mongo.written_collections import written
+from tests.support.tables import each_case
 
 PAGE = 50
 COUNTED = 10_001
@@ -90,7 +91,7 @@ LISTS = [
 
 
 @pytest.mark.usefixtures("api_clients")
-@pytest.mark.parametrize(("query", "examined"), LISTS, ids=[query or "all" for query, _ in LISTS])
+@each_case("query, examined", LISTS)
 def test_notification_list_uses_an_index(
     many: Any, console: Client, query: str, examined: float
 ) -> None:
@@ -105,8 +106,8 @@ SEARCHES = (
 )
 
 
-@pytest.mark.parametrize("field", SEARCHES)
-@pytest.mark.parametrize("model", ["notification", "failednotification"])
+@each_case("field", SEARCHES)
+@each_case("model", ["notification", "failednotification"])
 def test_search_uses_an_index(many: Any, console: Client, field: str, model: str) -> None:
     text = {
         "email": many["recipient"]["email"],
@@ -133,7 +134,7 @@ FAILED = [
 
 
 @pytest.mark.usefixtures("api_clients")
-@pytest.mark.parametrize(("query", "examined"), FAILED, ids=[query or "all" for query, _ in FAILED])
+@each_case("query, examined", FAILED)
 def test_failed_list_uses_an_index(many: Any, console: Client, query: str, examined: float) -> None:
     url = f"/admin/notifications/failednotification/{query}"
     found = plans(console, url, of="notifications")
@@ -159,7 +160,7 @@ PENDING = [
 
 
 @pytest.mark.usefixtures("api_clients")
-@pytest.mark.parametrize(("query", "examined"), PENDING, ids=[q or "all" for q, _ in PENDING])
+@each_case("query, examined", PENDING)
 def test_pending_list_uses_an_index(
     many: Any, console: Client, query: str, examined: float
 ) -> None:
@@ -168,7 +169,7 @@ def test_pending_list_uses_an_index(
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
 
-@pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&cursor={place}"])
+@each_case("query", ["", "&priority=normal&due_within=24h", "&cursor={place}"])
 def test_rare_wait_reason_is_searched_within_a_window(
     many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
@@ -221,7 +222,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "name", "examined"), OTHERS, ids=[path for path, *_ in OTHERS])
+@each_case("path, name, examined", OTHERS)
 def test_other_list_uses_an_index(
     many: Any, console: Client, path: str, name: str, examined: float
 ) -> None:

@@ -17,6 +17,7 @@ from notifyproject.db.collections import collection
 from privacy import content_removal
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -69,8 +70,8 @@ def test_change_keeps_the_removal_progress(console: Client) -> None:
     assert RetentionPolicy.objects.get(pk="marketing").removed_until is not None
 
 
-@pytest.mark.parametrize(
-    ("content", "metadata", "problem"),
+@each_case(
+    "content, metadata, problem",
     [
         ("0", "90", "greater than or equal to 1"),
         ("10", "13", "greater than or equal to 14"),
@@ -100,8 +101,8 @@ def test_form_says_when_a_change_applies(console: Client) -> None:
     assert "for existing ones, run manage.py remove_content --existing" in page
 
 
-@pytest.mark.parametrize(
-    ("role", "view_status", "change_status"),
+@each_case(
+    "role, view_status, change_status",
     [("viewer", 200, 403), ("support", 403, 403), ("operator", 200, 403), ("admin", 200, 302)],
 )
 def test_only_admins_change_retention(role: str, view_status: int, change_status: int) -> None:

@@ -20,6 +20,7 @@ from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -185,8 +186,8 @@ def test_scheduled_notification_is_rescheduled(console: Client) -> None:
     assert f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC." in LogEntry.objects.get().change_message
 
 
-@pytest.mark.parametrize(
-    ("at", "problem"),
+@each_case(
+    "at, problem",
     [
         ("", "No change: enter the time"),
         ("tomorrow", "No change: enter the time"),

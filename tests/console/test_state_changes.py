@@ -13,6 +13,7 @@ from console.widgets.lists import ReadOnlyAdmin
 from tests.support import console_urls
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.console_urls import CHANGES, FORMS, NOBODY, READS
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -61,14 +62,14 @@ def test_changes_require_a_csrf_token(admin_user: StaffUser) -> None:
     assert answers == dict.fromkeys(CHANGES | FORMS, 403)
 
 
-@pytest.mark.parametrize("key", ["a%0Ab", "a%0D%0AX-Injected:%20b", "%0A"])
+@each_case("key", ["a%0Ab", "a%0D%0AX-Injected:%20b", "%0A"])
 def test_action_on_a_key_that_no_object_has_leads_to_the_list(console: Client, key: str) -> None:
     operations = reverse("admin:notifications_bulkoperation_changelist")
     answer = console.get(f"{operations}{key}/start/")
     assert (answer.status_code, answer["Location"]) == (302, operations)
 
 
-@pytest.mark.parametrize("role", ["viewer", "support", "operator"])
+@each_case("role", ["viewer", "support", "operator"])
 def test_changes_require_their_own_permission(role: str) -> None:
     client = member(role)
     own = {*StaffUser.objects.get(username=f"a-{role}").get_all_permissions(), ""}
@@ -97,7 +98,7 @@ def test_viewer_adds_changes_and_deletes_nothing() -> None:
             assert response.status_code in ((302, 403) if is_no_form else (403,)), (kind, verb)
 
 
-@pytest.mark.parametrize("role", ["viewer", "support"])
+@each_case("role", ["viewer", "support"])
 def test_read_only_roles_have_no_actions_on_rows(role: str) -> None:
     client = member(role)
     request = RequestFactory().get("/admin/")

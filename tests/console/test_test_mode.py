@@ -8,6 +8,7 @@ from domain.states import Channel
 from domain.time import utc_now
 from providers.registry import providers_for
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -24,14 +25,14 @@ def test_list_marks_test_notifications(console: Client, url: str) -> None:
     assert console.get(url).content.decode().count(BADGE) == 1
 
 
-@pytest.mark.parametrize("is_test", [True, False])
+@each_case("is_test", [True, False])
 def test_page_marks_a_test_notification(console: Client, is_test: bool) -> None:
     document = factories.accepted(created_at=utc_now(), is_test=is_test)
     shown = console.get(f"{LISTS[0]}{document['_id']}/change/").content.decode()
     assert (BADGE in shown) is is_test
 
 
-@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.WHATSAPP])
+@each_case("channel", [Channel.EMAIL, Channel.WHATSAPP])
 def test_sandbox_provider_has_a_label(channel: Channel) -> None:
     (provider,) = providers_for(channel, test=True)
     assert str(provider_label(provider.name)).startswith("Sandbox (")

@@ -69,7 +69,7 @@ def test_process_is_frozen_at_its_boundary_until_continued() -> None:
     assert process.wait(LIMIT) == 0
 
 
-@pytest.mark.parametrize("wanted", ["nowhere", "claimed:x", "claimed:-1", "CLAIMED"])
+@each_case("wanted", ["nowhere", "claimed:x", "claimed:-1", "CLAIMED"])
 def test_unknown_boundary_is_refused(wanted: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="is not a boundary"):
         make_reach(wanted)

@@ -18,6 +18,7 @@ from privacy import purge
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new
 from tests.support.mongo.query_plans import Plan, emptied, plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -71,14 +72,13 @@ def test_backlog_is_not_counted_beyond_its_cap() -> None:
     assert sum(plan.keys for plan in read) <= 101 + 2 * len(Priority)
 
 
-@pytest.mark.parametrize("by", [group for group in GroupBy if group is not GroupBy.PLATFORM])
-@pytest.mark.parametrize(
-    ("selection", "count", "first"),
+@each_case("by", [group for group in GroupBy if group is not GroupBy.PLATFORM])
+@each_case(
+    "selection, count, first",
     [
         (StatisticsFilter(client_id=SMALL_CLIENT), COUNT // 20, "client_id"),
         (StatisticsFilter(client_id=CLIENT, user_id="user-7"), COUNT // 50, "user_id"),
     ],
-    ids=["client", "user"],
 )
 def test_statistics_read_only_the_selected_notifications(
     selection: StatisticsFilter, count: int, first: str, by: GroupBy
@@ -141,8 +141,8 @@ def assert_read_once(read: list[Plan], count: int, first: str) -> None:
     assert plan.examined == count
 
 
-@pytest.mark.parametrize(
-    ("client_id", "first", "count"),
+@each_case(
+    "client_id, first, count",
     [(None, "status", COUNT // 2), (SMALL_CLIENT, "client_id", COUNT // 20)],
 )
 def test_purgeable_notifications_are_found_by_an_index_oldest_first(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from monitoring import metrics
 from monitoring.metrics import BOUNDS, MetricValue
 from monitoring.models import Interval
+from tests.support.tables import each_case
 
 
 def counted(waits: list[float]) -> list[int]:
@@ -50,7 +51,7 @@ def test_quantiles_never_decrease(waits: list[float]) -> None:
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize(("waits", "p50"), [([0.05, 0.05], 0.05), ([0.2] * 4, 0.175)])
+@each_case("waits, p50", [([0.05, 0.05], 0.05), ([0.2] * 4, 0.175)])
 def test_values_are_spread_evenly_within_a_bucket(waits: list[float], p50: float) -> None:
     assert metrics.quantile(counted(waits), 0.5) == pytest.approx(p50)
 

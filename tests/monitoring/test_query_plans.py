@@ -60,13 +60,10 @@ def test_due_minutes_are_found_by_due_time(day: None) -> None:
         rollup.run(now=NOON + MINUTE)
 
 
-def test_hours_are_read_without_their_minutes(day: None) -> None:
+def test_dashboard_reads_by_indexes(day: None) -> None:
     with indexed("metrics_aggregates", examined=30):
         dashboard.traffic(now=NOON)
         metrics.read(Interval.HOUR, since=NOON - timedelta(hours=3), until=NOON)
-
-
-def test_work_is_counted_by_indexes(day: None) -> None:
     with indexed("notifications", examined=8):
         dashboard.summarize_work(now=NOON + timedelta(hours=1))
 

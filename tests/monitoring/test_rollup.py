@@ -24,6 +24,7 @@ from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from tasks import tasks
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 Counts = Counter[tuple[str, str, str, str]]
 """Deliveries by metric, channel, type, and provider, code, or status."""
@@ -423,7 +424,7 @@ def test_command_recounts_a_time_span() -> None:
     assert stored(Interval.HOUR, NOON, NOON + ONE_HOUR) == +recounted(NOON, NOON + ONE_HOUR)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "words",
     [
         ["--until", "2026-01-01"],

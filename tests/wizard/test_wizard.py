@@ -22,6 +22,7 @@ from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.support.fakes.smtp_server import MailServer
 from tests.support.fakes.socket_server import serving, unreading
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 from wizard import provider_checks, wizard
 
@@ -112,17 +113,15 @@ def test_secret_on_the_command_line_is_refused(tmp_path: Path) -> None:
     assert "SG.x" not in str(problem)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, variable in wizard.ALL.items() if variable.is_secret]
-)
+@each_case("name", [name for name, variable in wizard.ALL.items() if variable.is_secret])
 def test_every_secret_is_refused_on_the_command_line(tmp_path: Path, name: str) -> None:
     problem, _ = run(tmp_path / ".env", dict(GENERAL), "--set", f"{name}=s3cret")
     assert "--secrets-file" in str(problem)
     assert "s3cret" not in str(problem)
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
+@each_case(
+    "changes, expected",
     [
         ({"SENDGRID_URL": "http://api.example.com"}, "SENDGRID_URL is not https"),
         ({"WHATSAPP_URL": "http://graph.example.com"}, "WHATSAPP_URL is not https"),
@@ -143,7 +142,7 @@ def test_no_key_is_tried_at_a_host_without_tls(
     assert not (tmp_path / ".env").exists()
 
 
-@pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, True), (0o600, False)])
+@each_case("mode, is_warned", [(0o644, True), (0o640, True), (0o600, False)])
 def test_secrets_file_that_others_may_read_is_named(
     tmp_path: Path, mode: int, is_warned: bool
 ) -> None:
@@ -179,7 +178,7 @@ def values_for(port: int, account: str) -> Environment:
     return read(values)
 
 
-@pytest.mark.parametrize("name", provider_checks.CHECKS)
+@each_case("name", provider_checks.CHECKS)
 def test_unreachable_provider_and_timeout_are_told_apart(
     name: str, google_account_file: Path
 ) -> None:
@@ -194,8 +193,8 @@ def test_unreachable_provider_and_timeout_are_told_apart(
             provider_checks.CHECKS[name](values, timeout=0.05)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
+@each_case(
+    "name, wrong",
     [
         ("sendgrid", {"SENDGRID_API_KEY": "SG.revoked"}),
         ("whatsapp", {"WHATSAPP_TOKEN": "EAArevoked"}),

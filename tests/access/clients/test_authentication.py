@@ -55,14 +55,14 @@ def test_undeclared_write_is_refused_to_test_keys(make: Any, method: str) -> Non
     assert is_allowed(Undeclared(), method, make(is_test=False))
 
 
-@pytest.mark.parametrize("make", [client, inbox_user])
+@each_case("make", [client, inbox_user])
 def test_safe_write_declaration_covers_one_method(make: Any) -> None:
     assert is_allowed(Declared(), "PUT", make(is_test=True))
     with pytest.raises(authentication.TestKeyError):
         is_allowed(Declared(), "DELETE", make(is_test=True))
 
 
-@pytest.mark.parametrize("make", [client, inbox_user])
+@each_case("make", [client, inbox_user])
 def test_read_needs_no_declaration(make: Any) -> None:
     assert is_allowed(Undeclared(), "GET", make(is_test=True))
 

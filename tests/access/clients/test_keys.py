@@ -17,6 +17,7 @@ from access.models import APIClient, Scope
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 READ, WRITE, ADMIN = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE, Scope.ADMIN
@@ -287,7 +288,7 @@ def test_command_sets_the_lifetime(days: list[str], lifetime: int | None) -> Non
     assert found == (None if lifetime is None else timedelta(days=lifetime))
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "soon", "3651", "\u0663", ""])
+@each_case("days", ["0", "-1", "soon", "3651", "\u0663", ""])
 def test_command_refuses_another_lifetime(days: str) -> None:
     with pytest.raises(CommandError, match="expected 1 to 3650 days, or never"):
         run("shop", f"--expires-in-days={days}")

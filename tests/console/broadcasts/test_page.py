@@ -13,6 +13,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories.broadcasts import begun, read, recipients, run_to_completion, topic
 from tests.support.mongo.explained_reads import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "backlog_anew")
 
@@ -125,7 +126,7 @@ def test_broadcasts_require_the_view_permission(support: Client) -> None:
     assert support.get(f"{LIST}{broadcast_id}/change/").status_code == 403
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case("operation", OPERATIONS)
 def test_operation_takes_effect_and_is_audited(console: Client, operation: str) -> None:
     broadcast_id = ready_for(operation)
     do(console, broadcast_id, operation)
@@ -141,11 +142,11 @@ def test_cancelling_requires_confirmation(console: Client) -> None:
     assert (read(broadcast_id)["status"], audit(broadcast_id)) == ("running", [])
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_operation_requires_its_own_permission(db: None, operation: str) -> None:
+@each_case("operation", OPERATIONS)
+def test_operation_requires_its_own_permission(operation: str) -> None:
     broadcast_id = ready_for(operation)
     others = [f"notifications.{other}_broadcast" for other in OPERATIONS if other != operation]
-    client = signed_in(make_staff("rui", "notifications.view_broadcast", *others))
+    client = signed_in(make_staff(operation, "notifications.view_broadcast", *others))
     before = read(broadcast_id)
     assert client.post(url(broadcast_id, operation), {"confirmed": "yes"}).status_code == 403
     assert url(broadcast_id, operation) not in page(client, broadcast_id)

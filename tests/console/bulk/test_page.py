@@ -26,6 +26,7 @@ from tests.support.clients.bulk_console import (
 )
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -65,8 +66,8 @@ def test_preview_shows_counts_samples_and_risks(operator: Client) -> None:
     assert "Start retry" in page
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
+@each_case(
+    "fields, problem",
     [
         ({"reason": " "}, "A reason is required."),
         ({"per_second": "fast"}, "The rate limit must be a whole number per second."),

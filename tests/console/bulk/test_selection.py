@@ -11,6 +11,7 @@ from domain.time import utc_now
 from notifications.bulk import runner
 from tests.support.clients.bulk_console import BULK, NEW, failed, open_form, start, stored, text
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -27,12 +28,12 @@ def test_operation_covers_all_pages_of_its_list(operator: Client) -> None:
     assert [factories.read(row["_id"])["status"] for row in ours] == ["retrying"] * 3
 
 
-@pytest.mark.parametrize("name", ["nonsense", "staffuser", ""])
+@each_case("name", ["nonsense", "staffuser", ""])
 def test_unknown_list_is_reported(operator: Client, name: str) -> None:
     assert "List not found." in text(operator.get(NEW, {"list": name}, follow=True))
 
 
-@pytest.mark.parametrize("query", [{"code": "x"}, {"q": "nobody"}, {"colour": "blue"}])
+@each_case("query", [{"code": "x"}, {"q": "nobody"}, {"colour": "blue"}])
 def test_filter_without_matches_is_reported(operator: Client, query: dict[str, str]) -> None:
     page = text(operator.get(NEW, {"list": "failednotification", **query}, follow=True))
     assert "Nothing selected." in page

@@ -19,6 +19,7 @@ from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -63,7 +64,7 @@ def audit(document: Any) -> list[str]:
     return [entry.change_message for entry in entries]
 
 
-@pytest.mark.parametrize("confirmed", ["yes", ""])
+@each_case("confirmed", ["yes", ""])
 def test_action_on_the_failed_list_reads_no_rows(
     console: Client, monkeypatch: pytest.MonkeyPatch, confirmed: str
 ) -> None:
@@ -89,25 +90,25 @@ def resends_of(document: Any) -> list[Any]:
     return sorted(found, key=lambda item: item["_id"])
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case("operation", OPERATIONS)
 def test_operation_requires_its_own_permission(db: None, operation: str) -> None:
     document = failed()
     others = [f"notifications.{o}_notification" for o in OPERATIONS if o != operation]
-    client = signed_in(make_staff("rui", "notifications.view_notification", *others))
+    client = signed_in(make_staff(operation, "notifications.view_notification", *others))
     assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
     do_on(client, [document], operation, channels="email")
     assert factories.read(document["_id"]) == document
     assert resends_of(document) == []
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case("operation", OPERATIONS)
 def test_operation_requires_the_view_permission(db: None, operation: str) -> None:
     document = failed()
-    client = signed_in(make_staff("rui", f"notifications.{operation}_notification"))
+    client = signed_in(make_staff(operation, f"notifications.{operation}_notification"))
     assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case("operation", OPERATIONS)
 def test_operation_requires_confirmation(console: Client, operation: str) -> None:
     document = failed()
     text = console.post(url(document, operation), {}).content.decode()
@@ -129,7 +130,7 @@ def test_confirmation_shows_the_resend_risk(console: Client) -> None:
     assert "Resend: may duplicate" in console.post(url(unknown, "resend"), {}).content.decode()
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case("operation", OPERATIONS)
 def test_unknown_notification_is_reported(console: Client, operation: str) -> None:
     for identifier in (ObjectId(), "nonsense"):
         assert "Notification not found." in do(console, {"_id": identifier}, operation)
@@ -221,13 +222,12 @@ def test_lifting_a_suppression_resends_its_channel_and_is_audited(console: Clien
     assert "ada@example.com" not in lifted.object_repr
 
 
-@pytest.mark.parametrize(
-    "permission", ["notifications.resend_notification", "recipients.delete_suppression"]
-)
-def test_lifting_and_resending_requires_both_permissions(db: None, permission: str) -> None:
+@each_case("permission", ["notifications.resend_notification", "recipients.delete_suppression"])
+def test_lifting_and_resending_requires_both_permissions(permission: str) -> None:
     document = failed()
+    collection("suppressions").delete_many({})
     factories.suppress()
-    client = signed_in(make_staff("rui", "notifications.view_notification", permission))
+    client = signed_in(make_staff(permission, "notifications.view_notification", permission))
     assert LIFT not in page(client, document)
     assert client.post(url(document, "lift"), {"confirmed": "yes"}).status_code == 403
     assert collection("suppressions").count_documents({}) == 1
@@ -291,7 +291,7 @@ def test_resend_creates_a_linked_copy_on_the_selected_channels(console: Client) 
     assert "Resent from" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
 
 
-@pytest.mark.parametrize("channels", [[], ["pigeon"]])
+@each_case("channels", [[], ["pigeon"]])
 def test_resend_requires_a_channel(console: Client, channels: list[str]) -> None:
     document = failed()
     text = do(console, document, "resend", channels=channels)
@@ -331,7 +331,7 @@ def test_page_offers_the_possible_actions(console: Client) -> None:
         assert "Resend" in text
 
 
-@pytest.mark.parametrize("path", [LIST, FAILED])
+@each_case("path", [LIST, FAILED])
 def test_retry_of_selected_rows_counts_the_skipped(console: Client, path: str) -> None:
     good, bad = [failed() for _ in range(3)], [failed() for _ in range(2)]
     for document in bad:

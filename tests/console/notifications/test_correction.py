@@ -17,6 +17,7 @@ from notifyproject.db.collections import collection
 from recipients import registration
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -129,8 +130,8 @@ def test_another_address_in_the_profile_is_not_replaced(console: Client) -> None
     assert registered_email() == "ada@new.example"
 
 
-@pytest.mark.parametrize(
-    ("form", "problem"),
+@each_case(
+    "form, problem",
     [
         ({"address": "ada"}, "Expected one address"),
         ({"channel": "whatsapp", "address": "912"}, "Expected a number in E.164 form"),
@@ -138,7 +139,6 @@ def test_another_address_in_the_profile_is_not_replaced(console: Client) -> None
         ({"channel": "whatsapp", "address": "+351912345679"}, "Its address can&#x27;t be"),
         ({"address": ADA}, "This is the address that failed."),
     ],
-    ids=["no email address", "no number", "push", "channel that has not failed", "same address"],
 )
 def test_invalid_correction_is_refused(console: Client, form: dict[str, str], problem: str) -> None:
     document = bounced()
@@ -154,11 +154,11 @@ def test_sensitive_content_is_not_sent_to_another_address(console: Client) -> No
     assert resends_of(document) == []
 
 
-@pytest.mark.parametrize("permission", ["resend_notification", "correct_address"])
-def test_correction_requires_both_permissions(db: None, permission: str) -> None:
+@each_case("permission", ["resend_notification", "correct_address"])
+def test_correction_requires_both_permissions(permission: str) -> None:
     document = bounced()
     permissions = ("notifications.view_notification", f"notifications.{permission}")
-    client = signed_in(make_staff("rui", *permissions))
+    client = signed_in(make_staff(permission, *permissions))
     assert "correct/" not in page(client, document)
     form = {"channel": "email", "address": HOME, "confirmed": "yes"}
     assert client.post(url(document, "correct"), form).status_code == 403
@@ -192,8 +192,8 @@ def sent() -> Any:
     return factories.settled(S.SENT, at=now, created_at=now)
 
 
-@pytest.mark.parametrize(
-    ("make", "expected"),
+@each_case(
+    "make, expected",
     [(failed, ["Retry failed channels"]), (bounced, ["Correct and resend"]), (sent, [])],
 )
 def test_page_suggests_the_action_that_helps(

@@ -18,6 +18,7 @@ from notifications.store import leases
 from notifications.store.claims import NotSent
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -107,7 +108,7 @@ def test_search_lists_only_the_newest_matches(
     assert "Showing the newest 2 matches." in response.content.decode()
 
 
-@pytest.mark.parametrize("url", [LIST, FAILED, "/admin/notifications/deliveryattempt/"])
+@each_case("url", [LIST, FAILED, "/admin/notifications/deliveryattempt/"])
 def test_addresses_are_masked_for_support(console: Client, support: Client, url: str) -> None:
     now = utc_now()
     factories.settled(S.FAILED, at=now, created_at=now)

@@ -16,6 +16,7 @@ from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -102,8 +103,8 @@ def test_signing_out_revokes_all_inbox_tokens(ada: Any, console: Client) -> None
     assert audit() == ["Revoked inbox tokens."]
 
 
-@pytest.mark.parametrize("operation", ["export", "erase"])
-@pytest.mark.parametrize("typed", ["", "bob", "ADA"])
+@each_case("operation", ["export", "erase"])
+@each_case("typed", ["", "bob", "ADA"])
 def test_export_and_erasure_require_the_typed_id(
     ada: Any, console: Client, operation: str, typed: str
 ) -> None:

@@ -300,7 +300,7 @@ def test_plan_digest_and_actions_are_entered_as_fields(console: Client) -> None:
     assert (stored.digest["min_items"], stored.digest["max_items"]) == (3, 20)
 
 
-@pytest.mark.parametrize(("given", "field", "problem"), INNER)
+@each_case("given, field, problem", INNER)
 def test_wrong_input_within_a_field_is_marked(
     console: Client, given: dict[str, Any], field: str, problem: str
 ) -> None:

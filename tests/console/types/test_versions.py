@@ -16,6 +16,7 @@ from notifications.content import templates
 from notifications.models import Notification, NotificationType
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -59,7 +60,7 @@ def stored(slug: str = SLUG, **texts: str) -> int:
     return version.number
 
 
-@pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
+@each_case("default", DEFAULT_TYPES)
 def test_page_previews_every_channel(console: Client, default: DefaultType) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
@@ -195,8 +196,8 @@ def test_language_is_added_and_another_removed(console: Client) -> None:
     assert set(version.parts) == {"default", "es"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
+@each_case(
+    "fields, problem",
     [
         ({"body:pt": "a\r\n{{ tip }}"}, "Line 2: The type&#x27;s example data has no &#x27;tip"),
         ({"subject:default": "{% if %}"}, "Line 1: Missing expression."),
@@ -360,8 +361,8 @@ def test_test_send_is_in_the_selected_language(console: Client) -> None:
     assert "Recebemos" in Notification.objects.get().content.body
 
 
-@pytest.mark.parametrize(
-    ("channel", "address"), [("email", "nobody"), ("in_app", "ada"), ("", ""), ("whatsapp", "12")]
+@each_case(
+    "channel, address", [("email", "nobody"), ("in_app", "ada"), ("", ""), ("whatsapp", "12")]
 )
 def test_test_send_to_an_invalid_address_is_refused(
     console: Client, channel: str, address: str

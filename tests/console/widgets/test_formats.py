@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from console.widgets import formats
 from tests.support.tables import each_case
 
@@ -35,20 +33,18 @@ def test_duration_has_its_largest_unit(seconds: float, text: str) -> None:
     assert formats.duration(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(None, "-"), (0.084, "84 ms"), (1.23, "1.2 s"), (300, "5 min")]
-)
+@each_case("seconds, text", [(None, "-"), (0.084, "84 ms"), (1.23, "1.2 s"), (300, "5 min")])
 def test_latency_has_milliseconds(seconds: float | None, text: str) -> None:
     assert formats.latency(seconds) == text
 
 
-@pytest.mark.parametrize(("share", "text"), [(None, "-"), (1, "100 %"), (0.9999, "99.9 %")])
+@each_case("share, text", [(None, "-"), (1, "100 %"), (0.9999, "99.9 %")])
 def test_percentage_below_all_is_below_100(share: float | None, text: str) -> None:
     assert formats.percent(share) == text
 
 
-@pytest.mark.parametrize(
-    ("count", "noun", "text"), [(1, "device", "1 device"), (1_200, "delivery", "1,200 deliveries")]
+@each_case(
+    "count, noun, text", [(1, "device", "1 device"), (1_200, "delivery", "1,200 deliveries")]
 )
 def test_count_has_its_noun(count: int, noun: str, text: str) -> None:
     assert formats.count_of(count, noun) == text

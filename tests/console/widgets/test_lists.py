@@ -8,7 +8,6 @@ import pytest
 from django.db import DatabaseError
 from django.test import Client
 
-from access.clients import registry
 from console.widgets import lists
 from domain.time import utc_now
 from notifications.models import Notification
@@ -16,6 +15,7 @@ from notifyproject.db.collections import collection
 from notifyproject.db.match import Match
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -82,7 +82,7 @@ def test_timeout_differs_from_other_errors() -> None:
     assert not lists.is_timeout(ValueError())
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query",
     ["user_id__icontains=a", "data__x=1", "recipient__email__iexact=A", "id__in=1", "nothing=1"],
 )
@@ -93,12 +93,9 @@ def test_undeclared_condition_is_refused(console: Client, query: str) -> None:
     assert response["Location"].endswith("?e=1")
 
 
-@pytest.mark.parametrize(
-    "query", ["status=nonsense", "client=nonsense", "channel=%00", "after=nonsense"]
-)
+@each_case("query", ["status=nonsense", "client=nonsense", "channel=%00", "after=nonsense"])
 def test_unknown_choice_or_cursor_is_refused(console: Client, query: str) -> None:
     accepted(1)
-    registry.create_client(name="Shop", scopes=[], now=utc_now())
     assert console.get(f"{URL}?{query}").status_code == 302
 
 

@@ -4,8 +4,6 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from console.texts.wait_reasons import WAIT_LABELS
 from console.widgets.waits import wait_text
 from domain.states import Channel
@@ -58,8 +56,8 @@ def test_text_states_why_a_delivery_waits(reason: WaitReason) -> None:
     assert bool(CLOCK.search(text(soon))) is (reason in TIMED)
 
 
-@pytest.mark.parametrize(
-    ("goal", "expected"),
+@each_case(
+    "goal, expected",
     [
         (None, "Held: later step at 15:12"),
         ("delivered", "Held: later step at 15:12 unless delivered by then"),
