@@ -111,14 +111,13 @@ def open_page(
     with subtests.test(page=page, scheme=scheme):
         assert screen.problems == []
         assert set(screen.page.evaluate(ICON_NAMES)) <= ICONS, "in static/console/icons.txt"
+        assert screen.fits()
 
 
 def check_rules(screen: Screen, subtests: pytest.Subtests, **page: str) -> None:
     for size in screen.sizes():
         with subtests.test(**page, size=size):
             assert violations(screen.page) == []
-    with subtests.test(**page):
-        assert screen.fits()
 
 
 def test_controls_are_at_least_24_px_large(screen: Screen, subtests: pytest.Subtests) -> None:

@@ -87,11 +87,11 @@ def sign_in_support(screen: Screen) -> None:
     screen.sign_in("sam")
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_support_corrects_a_bounced_address_by_keyboard_alone(screen: Screen, size: str) -> None:
+def test_support_corrects_a_bounced_address_by_keyboard_alone(screen: Screen) -> None:
     original = bounced()
     sign_in_support(screen)
-    screen.resize(size)
+    # Another run has the other size.
+    screen.resize(sorted(SIZES)[SEED % 2])
     screen.open("/admin/")
     page, keyboard = screen.page, Keyboard(screen.page)
 
@@ -170,19 +170,7 @@ def test_pages_are_accessible_and_fit(screen: Screen) -> None:
             assert violations(screen.page) == [], name
 
 
-def test_suppression_is_lifted_with_a_reason_and_leads_back(screen: Screen) -> None:
-    document = bounced()
-    screen.sign_in()
-    screen.open(f"{LIST}{document['_id']}/change/")
-    page = screen.page
-    screen.reach(page.get_by_role("link", name="Lift", exact=True)).click()
-    page.get_by_label("Reason").fill("Mailbox works again")
-    screen.reach(page.get_by_role("button", name="Lift suppression")).click()
-    page.wait_for_url(f"**{LIST}{document['_id']}/change/")
-    expect(page.get_by_text("Address suppressed since")).to_have_count(0)
-
-
-def test_failed_refresh_is_reported_until_one_succeeds(screen: Screen) -> None:
+def test_problem_of_the_refresh_is_reported(screen: Screen) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     screen.sign_in()
@@ -197,18 +185,14 @@ def test_failed_refresh_is_reported_until_one_succeeds(screen: Screen) -> None:
     expect(problem).to_contain_text("Couldn't refresh at")
     page.unroute("**/refresh/**")
     expect(problem).to_be_hidden()
-    report(document, K.DELIVERED)
-    expect(page.locator("#state h2")).to_have_text("Email delivered.")
     # The browser reports each refused request.
     assert all("503" in problem for problem in screen.problems)
     screen.problems.clear()
-
-
-def test_end_of_the_session_is_reported(screen: Screen) -> None:
-    now = utc_now()
-    document = factories.settled(S.SENT, at=now, created_at=now)
-    screen.sign_in()
+    signed_in = page.context.cookies()
+    page.context.clear_cookies()
+    expect(problem).to_contain_text("you are signed out")
+    expect(page.locator("#state h2")).to_be_visible()
+    page.context.add_cookies(signed_in)
     screen.open(f"{LIST}{document['_id']}/change/")
-    screen.page.context.clear_cookies()
-    expect(screen.page.locator("#live-problem")).to_contain_text("you are signed out")
-    expect(screen.page.locator("#state h2")).to_be_visible()
+    report(document, K.DELIVERED)
+    expect(page.locator("#state h2")).to_have_text("Email delivered.")

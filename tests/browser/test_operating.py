@@ -62,12 +62,17 @@ def test_operator_finds_and_resends_a_failure(screen: Screen) -> None:
     screen.reach(row.locator("a").first).click()
     assert f"{LIST}{document['_id']}/change/" in page.url
     expect(page.locator(".headline h2")).to_contain_text("Email failed once: provider error (5xx).")
-    screen.shows(page.get_by_text("Resend: safe"))
+    mail = page.frame_locator("iframe.mail-frame")
+    screen.shows(mail.get_by_text("Your payment has arrived.", exact=True).last)
+    screen.reach(page.get_by_text("Provider response")).click()
+    screen.shows(page.get_by_text("Resend: safe"), page.locator("pre.json", has_text="503"))
     assert ADA not in page.content()
     assert screen.fits()
     assert violations(page) == []
     screen.reach(page.get_by_role("button", name="Resend")).click()
     screen.shows(page.get_by_role("heading", name="Resend this notification?"))
+    expect(page.get_by_label("Email")).to_be_checked()
+    expect(page.get_by_label("In-app")).not_to_be_checked()
     assert violations(page) == []
     screen.reach(page.get_by_role("button", name="Resend")).click()
     headline = page.locator(".headline h2")

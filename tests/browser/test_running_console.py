@@ -1,5 +1,6 @@
 """Home, providers, workers, and alerts in a browser, in every size."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -19,13 +20,12 @@ from providers import registry
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "_traffic")
 
-PROVIDERS = "/admin/notifications/providerstate/"
 S = DeliveryStatus
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _traffic(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     """Store some hours of traffic, an open circuit, and an incident."""
     settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
@@ -50,10 +50,16 @@ def _traffic(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     incidents.record(finding, now=now)
 
 
-def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None:
+def test_operator_sees_the_queues_and_goes_from_an_incident_to_its_provider(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
+    screen.choose("Workers and queues")
+    screen.shows(page.get_by_role("heading", name="Queues", exact=True))
+    late = page.locator(".tile-value.color-danger")
+    expect(late).to_have_text([re.compile(r"^\d+ min ago$")])
+    assert screen.fits()
+    screen.choose("Home")
     screen.shows(
         page.get_by_role("heading", name="Channels", exact=True),
         page.locator("svg.spark").first,
@@ -63,12 +69,7 @@ def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None
     screen.reach(page.get_by_role("button", name="Acknowledge")).click()
     screen.shows(page.get_by_text("Acknowledged: 1."), page.get_by_text("Acknowledged by maria"))
     assert screen.fits()
-
-
-def test_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
-    page = screen.page
-    screen.sign_in()
-    screen.open(PROVIDERS)
+    screen.choose("Providers")
     screen.shows(page.get_by_role("heading", name="SendGrid"), page.get_by_text("Circuit open"))
     assert screen.fits()
     panel = page.locator("section.provider", has_text="SendGrid")
@@ -82,14 +83,3 @@ def test_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
     screen.shows(page.get_by_role("link", name="View notification"))
     screen.reach(panel.get_by_role("button", name="Resume SendGrid")).click()
     screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
-
-
-def test_menu_leads_to_the_queues(screen: Screen) -> None:
-    page = screen.page
-    screen.sign_in()
-    screen.open("/admin/")
-    screen.choose("Workers and queues")
-    screen.shows(page.get_by_role("heading", name="Queues", exact=True))
-    late = page.locator(".tile-value.color-danger")
-    expect(late).to_have_text(["4 min ago"])
-    assert screen.fits()
