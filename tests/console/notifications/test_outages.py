@@ -51,14 +51,15 @@ def dispatch(*ids: ObjectId, at: Any) -> None:
     pipeline.dispatch(SendingRuntime(), ids, channel=EMAIL, clock=lambda: at)
 
 
+def page_of(client: Client, document: Any) -> tuple[str, list[str]]:
+    """Return the text of a notification's page, and its highlighted buttons."""
+    page = client.get(f"{LIST}{document['_id']}/change/").content.decode()
+    text = re.sub(r"\s+", " ", unescape(strip_tags(page)))
+    return text, re.findall(r'button-primary"[^>]*>([^<]+)</button>', page)
+
+
 def text_of(client: Client, document: Any) -> str:
-    page = client.get(f"{LIST}{document['_id']}/change/").content.decode()
-    return re.sub(r"\s+", " ", unescape(strip_tags(page)))
-
-
-def primary(client: Client, document: Any) -> list[str]:
-    page = client.get(f"{LIST}{document['_id']}/change/").content.decode()
-    return re.findall(r'button-primary"[^>]*>([^<]+)</button>', page)
+    return page_of(client, document)[0]
 
 
 def pause(at: Any, _provider: ScriptedProvider | None = None) -> None:
@@ -98,22 +99,23 @@ def test_message_that_expires_in_an_outage_is_a_failure_with_its_cause(
     assert (stored["status"], stored["failure_code"]) == ("expired", "expired")
     assert stored["failure_reason"] == f"Expired while {was}."
     assert stored["failed_at"] == stored["ended_at"] == start + 5 * MINUTE
-    page = text_of(console, document)
+    page, primary = page_of(console, document)
     assert page.count(f"Held: {is_held}") == 1
     assert f"not sent: expired while {was}" in page
     assert "Time not recorded" not in page
     if is_sensitive:
         # One verdict.
         assert "Next step: Its sensitive data was destroyed. Send a new notification." in page
-        assert primary(console, document) == []
+        assert primary == []
     else:
         assert (
             "Next step: If the outage isn't over, end it in Providers. Resend what is still" in page
         )
-        assert primary(console, document) == ["Resend"]
-    changelist = console.get(FAILED).context["cl"]
+        assert primary == ["Resend"]
+    failures = console.get(FAILED)
+    changelist = failures.context["cl"]
     assert [row.pk for row in changelist.result_list] == [document["_id"]]
-    table = unescape(strip_tags(console.get(FAILED).content.decode()))
+    table = unescape(strip_tags(failures.content.decode()))
     assert table.count(f"xpired while {was}") == 2, "in the causes and in the row"
     [row] = changelist.groups
     assert (row.code, row.channel, row.provider) == ("Expired while held", "Email", "FCM")
@@ -212,10 +214,9 @@ def test_send_now_is_offered_only_where_it_sends(
     if not later:
         dispatch(document["_id"], at=now)
     assert factories.delivery(factories.read(document["_id"]))["status"] == "pending"
-    page = text_of(console, document)
+    page, primary = page_of(console, document)
     assert "Send now" not in page
-    resumes = ["Resume FCM"] if cause == "pause" else []
-    assert primary(console, document) == resumes
+    assert primary == (["Resume FCM"] if cause == "pause" else [])
     assert ("Open Providers" in page) == (cause in ("pause", "circuit"))
     due_at = factories.delivery(factories.read(document["_id"]))["next_attempt_at"]
     answer = press_send_now(console, document)
@@ -355,8 +356,8 @@ def test_advice_never_contradicts_the_resend_risk(code: FailureCode, facts: dict
         assert refused.startswith("Ask an operator: ")
 
 
-@pytest.mark.parametrize(
-    ("code", "best"),
+@each_case(
+    "code, best",
     [
         (FailureCode.BLOCKED, "Resend"),
         (FailureCode.REPORTED_FAILED, "Resend"),
@@ -373,4 +374,4 @@ def test_highlighted_button_is_what_the_advice_says(
     begun = factories.started(at=now, created_at=now)
     leases.settle([factories.settlement(begun, S.FAILED, at=now, code=code)], now=now)
     document = factories.read(begun.notification_id)
-    assert primary(console, document) == ([best] if best else [])
+    assert page_of(console, document)[1] == ([best] if best else [])

@@ -31,6 +31,7 @@ from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.factories.push import deliver, push
 from tests.support.fakes.provider import ScriptedProvider
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -98,9 +99,9 @@ def test_timeline_tells_why_an_email_bounced_and_who_resent_it(console: Client) 
     assert lines(console, resent)[-1] == "Next: Email Queued"
 
 
-@pytest.mark.parametrize("provider_clock", [0, -3, 2], ids=["whole seconds", "slow", "fast"])
-@pytest.mark.parametrize(
-    ("kinds", "shown"),
+@each_case("provider_clock", [0, -3, 2])
+@each_case(
+    "kinds, shown",
     [
         ((K.DELIVERED, K.QUEUED), ["Queued by the provider", "Delivered"]),
         (
@@ -120,6 +121,7 @@ def test_timeline_tells_why_an_email_bounced_and_who_resent_it(console: Client) 
 def test_events_of_one_second_stand_in_the_order_of_their_causes(
     console: Client, provider_clock: int, kinds: Sequence[ReceiptKind], shown: list[str]
 ) -> None:
+    collection("suppressions").delete_many({})
     accepted_at = utc_now().replace(microsecond=600_000) - 10 * SECOND
     sent_at = accepted_at + SECOND / 10
     document = factories.settled(S.SENT, at=sent_at, created_at=accepted_at)
@@ -216,8 +218,8 @@ def test_push_names_the_device_of_each_attempt_and_receipt(
     assert "Push Opened Pixel 9" in shown
 
 
-@pytest.mark.parametrize(
-    ("code", "reason", "expected"),
+@each_case(
+    "code, reason, expected",
     [
         (FailureCode.QUIET_HOURS, None, "Next: Email Quiet hours until "),
         (

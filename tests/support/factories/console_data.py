@@ -12,13 +12,15 @@ from notifyproject.db.collections import collection
 from recipients.suppressions import suppression_keys
 from tests.support.factories import notifications as factories
 
-MANY, BATCH = 12_000, 2_000
+MANY, BATCH = 4_000, 2_000
+BEYOND_COUNTS = 12_000
+"""Documents of the other collections: more than the cap on counts."""
 CLIENTS = [ObjectId("a" * 24), ObjectId("b" * 24)]
 TYPES = ["payment_confirmed", "order_shipped", "mfa_code"]
 
 
 def insert_console_data(*, now: datetime, count: int = MANY) -> dict[str, Any]:
-    """Store this many documents in each collection. Return a notification of the middle."""
+    """Store this many notifications, and others. Return a notification of the middle."""
     models = [
         *(factories.settled(status, at=now) for status in _SETTLED),
         factories.accepted(created_at=now),
@@ -36,10 +38,11 @@ def insert_console_data(*, now: datetime, count: int = MANY) -> dict[str, Any]:
                 for n, number in zip(numbers, documents, strict=True)
             ]
         )
-        for name, make in OTHERS.items():
-            collection(name).insert_many([make(n, now) for n in numbers])
         if count // 2 in numbers:
             middle = documents[count // 2 - start]
+    for start in range(0, max(count, BEYOND_COUNTS), BATCH):
+        for name, make in OTHERS.items():
+            collection(name).insert_many([make(n, now) for n in range(start, start + BATCH)])
     return middle
 
 
