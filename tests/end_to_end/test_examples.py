@@ -15,7 +15,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from console.texts.failure_codes import explain
-from delivery import digests
+from delivery import digests, sweeper
+from domain.wait_reasons import WaitReason, wait_condition
 from notifications.management.commands import notify as command
 from notifyproject.db.collections import collection
 from notifyproject.stack import examples
@@ -40,13 +41,20 @@ def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sa
     outcomes = examples.send_all(api, loaded)
 
     def sweep() -> bool:
-        """Close digests, as the sweeper does in the local stack. Return that nobody stops."""
+        """Do what is due, as in the local stack, where a minute passes. Return False: go on."""
         members = {"delivery.digest_id": {"$type": "objectId"}}
         if collection("notifications").count_documents(members) == digested:
             # The minute of the digest is over.
             over = {"closes_at": datetime.now(UTC), "due_at": datetime.now(UTC)}
             collection("digests").update_many({"status": "open"}, {"$set": over})
         digests.close_due()
+        now = datetime.now(UTC)
+        over_limit = {"delivery": {"$elemMatch": wait_condition(WaitReason.OVER_LIMIT, now=now)}}
+        due = {"$set": {"due_at": now, "delivery.$[].next_attempt_at": now}}
+        if collection("notifications").update_many(over_limit, due).modified_count:
+            # The minute of the limit is over.
+            collection("limit_uses").delete_many({})
+            sweeper.sweep(now=now)
         return False
 
     for latest in examples.follow(api, outcomes, stop=sweep):
