@@ -28,7 +28,7 @@ from tests.support.clients.api import App, new_app, request
 from tests.support.mongo.written_collections import written
 from tests.support.subprocess import environment
 
-TIMES = int(os.environ.get("ALTERNATIONS", "8"))
+TIMES = int(os.environ.get("ALTERNATIONS", "4"))
 SWITCHED = {"name": "Switched", "category": "transactional", "channels": ["email"]}
 NOBODY_LISTENS = "redis://127.0.0.1:1/0"
 

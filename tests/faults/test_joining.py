@@ -8,15 +8,10 @@ import pytest
 
 from bench.chaos.analysis import (
     Analysis,
-    acceptances,
     analyze,
-    final_statuses,
-    waits,
-    waits_since_accepted,
 )
 from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, StoredNotification
 from bench.chaos.findings import Bound, make_findings
-from bench.figures import percentile
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 WORKER = "host:7"
@@ -229,31 +224,6 @@ class TestKills:
     ) -> None:
         found = analysis(kills=[Kill(worker=worker, at=later(at))])
         assert (found.in_flight, found.slowest_takeover) == expected
-
-
-def test_waits_count_from_acceptance_to_the_first_request() -> None:
-    found_evidence = evidence(requests=[request(1, at=3), request(2, at=9), request(of="n2", at=5)])
-    assert waits(found_evidence, acceptances(found_evidence)) == [3.0]
-    assert waits(found_evidence, {"n2": later(1), "n3": NOON}) == [4.0]
-
-
-def test_waits_are_counted_per_load() -> None:
-    found_evidence = evidence(
-        answers=[answer("code-1"), answer("code-1"), answer("mails-1", of="n2")],
-        requests=[request(at=3), request(of="n2", at=5)],
-    )
-    assert waits_since_accepted(found_evidence, "code") == [3.0]
-    assert waits_since_accepted(found_evidence, "mails") == [5.0]
-
-
-@pytest.mark.parametrize(("values", "middle"), [([], None), ([1.0], None), ([1.0, 3.0], 2.0)])
-def test_percentile_needs_two_values(values: list[float], middle: float | None) -> None:
-    assert percentile(values, 50) == middle
-
-
-def test_final_statuses_are_counted() -> None:
-    many = [stored(), stored("failed", of="n2"), stored(of="n3")]
-    assert final_statuses(evidence(stored=many)) == {"failed": 1, "sent": 2}
 
 
 class TestFindings:

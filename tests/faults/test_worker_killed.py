@@ -60,9 +60,8 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
             assert "unknown" in [attempt["status"] for attempt in attempts]
 
 
-def test_claim_of_a_dead_worker_is_claimed_again(provider: Sandbox, start_worker: Start) -> None:
+def test_claim_of_a_dead_worker_is_claimed_again(db: None, broker: Any, provider: Sandbox) -> None:
     claim = factories.claimed(at=utc_now())
-    start_worker()
     assert (
         pipeline.dispatch(SendingRuntime(), [claim.notification_id], channel=Channel.EMAIL).claimed
         == 0
