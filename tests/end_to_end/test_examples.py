@@ -24,7 +24,7 @@ from sandbox.assembly import Sandbox
 from tests.support.clients.api import App
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
+RUNNING = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
 HERE = "http://127.0.0.1:8000"
 
 
@@ -34,6 +34,7 @@ def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
     )
 
 
+@RUNNING
 def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sandbox) -> None:
     api = api_of(app, live_server, provider)
     loaded = examples.load(datetime.now(UTC))
@@ -115,6 +116,7 @@ def notify(*arguments: str) -> str:
     return output.getvalue()
 
 
+@RUNNING
 def test_command_sends_and_shows_the_timeline() -> None:
     text = notify(
         *("--type", "mfa_code", "--email", "ada@example.com"), *("--data", "code=123456", "--wait")
@@ -124,6 +126,7 @@ def test_command_sends_and_shows_the_timeline() -> None:
     assert "123456" not in text
 
 
+@pytest.mark.usefixtures("app")
 def test_command_explains_invalid_arguments() -> None:
     with pytest.raises(CommandError, match=r"recipient/email: Expected one address"):
         notify("--type", "payment_confirmed", "--email", "nonsense")
@@ -131,6 +134,7 @@ def test_command_explains_invalid_arguments() -> None:
         notify("--type", "mfa_code", "--email", "a@b.example", "--data", "code")
 
 
+@RUNNING
 def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
@@ -148,6 +152,7 @@ def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+@RUNNING
 def test_ten_lines_of_python_send_a_notification(
     app: App,
     live_server: Any,
