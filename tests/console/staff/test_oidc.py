@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
-from django.test import Client
+from django.test import Client, override_settings
 
 from access.checks import check_oidc
 from access.models import StaffUser
@@ -27,6 +27,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.fakes import oidc_provider
 from tests.support.fakes.oidc_provider import CLIENT, SECRET, Provider, callback_path
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -163,7 +164,7 @@ WRONG_TOKENS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "claims"), WRONG_TOKENS)
+@each_case("reason, claims", WRONG_TOKENS)
 def test_wrong_claim_is_refused(provider: Provider, reason: str, claims: dict[str, Any]) -> None:
     provider.id_claims = claims
     browser = Client()
@@ -508,11 +509,10 @@ HALF_CONFIGURED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "changes"), HALF_CONFIGURED)
+@each_case("code, changes", HALF_CONFIGURED)
 def test_half_configured_settings_are_reported(
-    provider: Provider, settings: Any, code: str, changes: dict[str, Any]
+    provider: Provider, code: str, changes: dict[str, Any]
 ) -> None:
     assert check_oidc() == []
-    for name, value in changes.items():
-        setattr(settings, name, value)
-    assert [problem.id for problem in check_oidc()] == [code]
+    with override_settings(**changes):
+        assert [problem.id for problem in check_oidc()] == [code]
