@@ -223,6 +223,11 @@ def test_sweep_requests_a_worker_heartbeat(broker: redis.Redis) -> None:
     assert heartbeats.last_worker_heartbeat() == NOON
 
 
+def test_dead_workers_delivery_is_found_within_150_seconds() -> None:
+    """A lease begins with the claim; after its end, the next sweep but one is the last to come."""
+    assert LEASE + 2 * sweeper.SWEEP_SECONDS * SECOND <= 150 * SECOND
+
+
 def test_lost_attempt_is_recovered_as_unknown() -> None:
     begun = started()
     assert sweep(NOON + LEASE).recovered == 1
