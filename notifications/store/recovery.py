@@ -50,6 +50,8 @@ class UnknownOutcome:
     notification_id: ObjectId
     channel: Channel
     type: str
+    attempt_count: int
+    """With the attempts before a retry by staff, which ``retry_state`` leaves out."""
     retry_state: RetryState
     is_reached: bool  # Another device of the recipient has it: no retry is needed
     accepted_records: Sequence[DeliveryAttemptDocument] = ()  # Records of an unsettled acceptance
@@ -94,6 +96,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
             notification_id=document["_id"],
             channel=Channel(delivery["channel"]),
             type=document["type"],
+            attempt_count=delivery["attempt_count"],
             retry_state=RetryState(
                 priority=Priority(document["priority"]),
                 attempt_count=delivery["attempt_count"] - (delivery.get("earlier_attempts") or 0),
@@ -348,7 +351,7 @@ def _resolution(outcome: UnknownOutcome, decision: RetryAt | GiveUp, now: dateti
         "channel": outcome.channel.value,
         "status": S.UNKNOWN.value,
         # A delivery that was attempted again and is unknown again needs another decision.
-        "attempt_count": outcome.retry_state.attempt_count,
+        "attempt_count": outcome.attempt_count,
     }
     pipeline = update(
         condition=in_statuses(outcome.channel, [S.UNKNOWN]), changes=changes, now=now, error=error

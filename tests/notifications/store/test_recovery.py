@@ -10,7 +10,7 @@ from bson import ObjectId
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt
 from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
-from notifications.store import acceptance, leases, recovery
+from notifications.store import acceptance, actions, leases, recovery
 from notifications.store.claims import ClaimedDelivery, Settlement, TargetAttempt
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MILLISECOND = timedelta(milliseconds=1)
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 LEASE_END = NOON + LEASE
 GIVE_UP = GiveUp(FailureCode.OUTCOME_UNKNOWN)
 SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
@@ -173,6 +173,18 @@ def test_unknown_outcome_is_due_after_its_wait() -> None:
     assert found.type == "payment_confirmed"
     assert (found.retry_state.attempt_count, found.retry_state.max_attempts) == (1, 4)
     assert found.retry_state.first_due_at == NOON
+
+
+@pytest.mark.parametrize("decision", [RetryAt(NOON + DAY), GIVE_UP])
+def test_unknown_outcome_after_a_retry_by_staff_is_resolved(decision: RetryAt | GiveUp) -> None:
+    notification_id = factories.settled(S.FAILED)["_id"]
+    actions.reopen(notification_id=notification_id, channels=[EMAIL], now=NOON)
+    again = start(claim(notification_id))
+    leases.settle([factories.settlement(again, S.UNKNOWN)], now=NOON)
+    (found,) = recovery.unknown_outcomes(now=NOON + DAY)
+    assert (found.attempt_count, found.retry_state.attempt_count) == (2, 1)
+    assert recovery.resolve_unknown([(found, decision)], now=NOON + DAY) == 1
+    assert recovery.unknown_outcomes(now=NOON + DAY) == []
 
 
 def test_only_unknown_outcomes_are_listed() -> None:
