@@ -29,7 +29,7 @@ class MetricsAggregateDocument(TypedDict):
     dimension: str
     dimensions: dict[str, Any]
     value: float
-    seconds: NotRequired[float]
+    seconds: NotRequired[float | None]
     histogram: NotRequired[list[int]]
     timestamp: datetime
     interval: str

@@ -11,7 +11,7 @@ from pymongo import ReplaceOne
 
 from notifyproject.db.collections import collection
 
-from .documents import METRICS_AGGREGATES
+from .documents import METRICS_AGGREGATES, MetricsAggregateDocument
 from .models import Interval
 
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
@@ -204,9 +204,11 @@ def _summed(
     )
 
 
-def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> dict[str, Any]:
+def _document(
+    interval: Interval, metric_value: MetricValue, now: datetime
+) -> MetricsAggregateDocument:
     at = f"{metric_value.timestamp:%Y-%m-%dT%H:%M}"
-    document: dict[str, Any] = {
+    document: MetricsAggregateDocument = {
         "_id": f"{metric_value.metric}|{interval.value}|{at}|{metric_value.dimension}",
         "metric_name": metric_value.metric,
         "dimension": metric_value.dimension,
@@ -216,7 +218,8 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
         "interval": interval.value,
     }
     if metric_value.histogram is not None:
-        document |= {"histogram": list(metric_value.histogram), "seconds": metric_value.seconds}
+        document["histogram"] = list(metric_value.histogram)
+        document["seconds"] = metric_value.seconds
     if interval in RETENTION:
         kept_until = metric_value.timestamp + RETENTION[interval]
         document["purge_at"] = max(kept_until, now + MIN_RETENTION)
