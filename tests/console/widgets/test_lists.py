@@ -5,9 +5,11 @@ from typing import Any
 
 import pymongo
 import pytest
+from bson import ObjectId
 from django.db import DatabaseError
 from django.test import Client
 
+from access.clients import registry
 from console.widgets import lists
 from domain.time import utc_now
 from notifications.models import Notification
@@ -93,8 +95,13 @@ def test_undeclared_condition_is_refused(console: Client, query: str) -> None:
     assert response["Location"].endswith("?e=1")
 
 
+@pytest.fixture
+def shop(db: None) -> ObjectId:
+    return registry.create_client(name="Shop", scopes=[], now=utc_now())
+
+
 @each_case("query", ["status=nonsense", "client=nonsense", "channel=%00", "after=nonsense"])
-def test_unknown_choice_or_cursor_is_refused(console: Client, query: str) -> None:
+def test_unknown_choice_or_cursor_is_refused(console: Client, shop: ObjectId, query: str) -> None:
     accepted(1)
     assert console.get(f"{URL}?{query}").status_code == 302
 
