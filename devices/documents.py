@@ -1,7 +1,7 @@
 """Documents of :mod:`devices.models`, which describes their fields."""
 
 from datetime import datetime
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from notifyproject.db.collections import Documents
 
@@ -19,7 +19,7 @@ class DevicePreferencesDocument(TypedDict):
     """A stored :class:`~devices.models.DevicePreferences`."""
 
     enabled: bool
-    categories: dict[str, Any]
+    categories: dict[str, bool]
     quiet_hours: NotRequired[DeviceQuietHoursDocument]
 
 

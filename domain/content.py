@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .states import Channel
-from .stored import dataclass_from_stored, known_fields
+from .stored import known_fields
 
 MAX_ATTACHMENTS = 10
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
@@ -135,9 +135,8 @@ class SensitiveContent:
         """Return ``content`` with the original values restored."""
         original = known_fields(Content, self.content)
         if "attachments" in original:
-            attachments = (
-                dataclass_from_stored(Attachment, attachment)
+            original["attachments"] = tuple(
+                Attachment(**known_fields(Attachment, attachment))
                 for attachment in original["attachments"]
             )
-            original["attachments"] = tuple(attachments)
         return replace(content, **original)

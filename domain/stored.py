@@ -15,14 +15,6 @@ from msgspec import inspect
 T = TypeVar("T")
 
 
-def dataclass_from_stored(kind: type[T], stored: Mapping[str, Any]) -> T:
-    """Return a dataclass of stored fields."""
-    try:
-        return kind(**stored)
-    except TypeError:
-        return kind(**known_fields(kind, stored))
-
-
 def known_fields(kind: type, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return those stored fields that a dataclass has."""
     return {name: value for name, value in stored.items() if name in _names(kind)}

@@ -27,7 +27,7 @@ class MetricsAggregateDocument(TypedDict):
     _id: str
     metric_name: str
     dimension: str
-    dimensions: dict[str, Any]
+    dimensions: dict[str, str]
     value: float
     seconds: NotRequired[float | None]
     histogram: NotRequired[list[int]]
@@ -70,6 +70,14 @@ class AlertRuleDocument(TypedDict):
     is_enabled: bool
 
 
+class IncidentNote(TypedDict):
+    """A note of staff, in :attr:`IncidentDocument.notes`."""
+
+    text: str
+    by: str
+    at: str
+
+
 class IncidentDocument(TypedDict):
     """A stored :class:`~monitoring.models.Incident`."""
 
@@ -88,7 +96,7 @@ class IncidentDocument(TypedDict):
     notified_resolved_at: NotRequired[datetime]
     acknowledged_at: NotRequired[datetime]
     acknowledged_by: NotRequired[str]
-    notes: NotRequired[Any]
+    notes: NotRequired[list[IncidentNote]]
 
 
 class MutedProblemDocument(TypedDict):

@@ -12,6 +12,7 @@ from .documents import (
     INCIDENTS,
     MUTED_PROBLEMS,
     IncidentDocument,
+    IncidentNote,
     MutedProblemDocument,
 )
 from .models import AlertKind
@@ -125,7 +126,7 @@ def get(incident_id: ObjectId) -> IncidentDocument | None:
 def add_note(incident_id: ObjectId, *, text: str, by: str, now: datetime) -> bool:
     """Add a note, the newest last. Return False if the incident doesn't exist."""
     # As text, since the model reads the notes as JSON.
-    note = {"text": text, "by": by, "at": now.isoformat()}
+    note: IncidentNote = {"text": text, "by": by, "at": now.isoformat()}
     changed = INCIDENTS().update_one(
         {"_id": incident_id}, {"$push": {"notes": {"$each": [note], "$slice": -MAX_NOTES}}}
     )

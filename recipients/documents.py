@@ -15,6 +15,30 @@ class PersonalQuietHoursDocument(TypedDict):
     timezone: NotRequired[str]
 
 
+class DigestWindow(TypedDict, total=False):
+    """When a digest is sent: after ``minutes``, or by a schedule.
+
+    In a recipient's preferences, and in
+    :attr:`~notifications.documents.catalog.NotificationTypeDocument.digest`.
+    """
+
+    minutes: int | None
+    every: str | None
+    at: str
+    days: list[str]
+    zone: str
+
+
+class StoredPreference(TypedDict, total=False):
+    """A recipient's preference, in :attr:`RecipientDocument.preferences`."""
+
+    muted: bool
+    channels: list[str]
+    muted_channels: list[str]
+    notify_before: int
+    digest: DigestWindow | str  # ``off`` is the only text
+
+
 class RecipientDocument(TypedDict):
     """A stored :class:`~recipients.models.Recipient`."""
 
@@ -26,7 +50,7 @@ class RecipientDocument(TypedDict):
     locale: NotRequired[str]
     timezone: NotRequired[str]
     attributes: dict[str, Any]
-    preferences: NotRequired[dict[str, Any]]
+    preferences: NotRequired[dict[str, StoredPreference]]
     quiet_hours: NotRequired[PersonalQuietHoursDocument]
     is_active: bool
     created_at: datetime

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+
+from .documents import StoredPreference
 
 CHANNEL_FIELDS = ("muted", "channels", "muted_channels")
 """Fields that apply together: if a type has any of them, its category's are ignored."""
@@ -22,7 +23,9 @@ class Preference:
 NO_PREFERENCE = Preference()
 
 
-def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
+def preference_for(
+    preferences: Mapping[str, StoredPreference], *, type_slug: str, category: str
+) -> Preference:
     """Return the preference for a type. A category's preference applies if the type has none."""
     of_type, of_category = (preferences.get(name, {}) for name in (type_slug, category))
     chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category

@@ -18,6 +18,7 @@ from .documents import (
     SUPPRESSIONS,
     PersonalQuietHoursDocument,
     RecipientDocument,
+    StoredPreference,
     SuppressionDocument,
 )
 from .models import SuppressionReason
@@ -50,7 +51,7 @@ class RegisteredRecipient:
     name: str | None = None
     locale: str | None = None
     timezone: str | None = None
-    preferences: Mapping[str, Any]
+    preferences: Mapping[str, StoredPreference]
     quiet_hours: PersonalQuietHoursDocument | None = None
 
     def address(self, channel: Channel) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import time, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +18,7 @@ from domain.digests import (
 )
 from domain.states import Channel, Priority
 from domain.time import InvalidTimeError, parse_wall_clock, parse_zone
+from recipients.documents import DigestWindow, StoredPreference
 
 from ..documents.catalog import NotificationTypeDocument
 from ..models.catalog import VARIABLE_LENGTH
@@ -198,7 +199,7 @@ def digest_of(document: NotificationTypeDocument) -> Digest | None:
 
 
 def preferred_window(
-    preferences: Mapping[str, Any], *, type_slug: str, category: str
+    preferences: Mapping[str, StoredPreference], *, type_slug: str, category: str
 ) -> timedelta | Schedule | str | None:
     """Return a recipient's digest window for a type, or else for its category.
 
@@ -207,17 +208,17 @@ def preferred_window(
     for name in (type_slug, category):
         stored = preferences.get(name, {}).get("digest")
         if stored is not None:
-            return OFF if stored == OFF else window_of(stored)
+            return OFF if isinstance(stored, str) else window_of(stored)
     return None
 
 
-def window_of(stored: Mapping[str, Any]) -> timedelta | Schedule:
+def window_of(stored: DigestWindow) -> timedelta | Schedule:
     """Return a stored window."""
-    if stored.get("minutes") is not None:
-        return timedelta(minutes=stored["minutes"])
+    if (minutes := stored.get("minutes")) is not None:
+        return timedelta(minutes=minutes)
     zone = stored.get("zone", RECIPIENT_ZONE)
     return Schedule(
-        every=Every(stored["every"]),
+        every=Every(stored.get("every") or ""),
         at=parse_wall_clock(stored.get("at", DEFAULT_AT)),
         days=frozenset(DAYS.index(day) for day in stored.get("days", ())),
         zone=None if zone == RECIPIENT_ZONE else zone,

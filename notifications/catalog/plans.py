@@ -1,8 +1,8 @@
 """Plans in requests and in stored types."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,7 @@ from domain.plans import MAX_STEPS, Plan, Step, Until
 from domain.states import Channel
 from domain.time import MAX_TTL
 
-from ..documents.catalog import NotificationTypeDocument
+from ..documents.catalog import NotificationTypeDocument, PlanStep, TypePlan
 from ..validation import ProblemCollector, enum_of, parse_channels
 
 MAX_AFTER_SECONDS = int(MAX_TTL.total_seconds())
@@ -120,23 +120,22 @@ def fallback_plan(channel: Channel, *, after: timedelta) -> Plan:
     return Plan(until=Until.DELIVERED, steps=steps)
 
 
-def stored_plan(plan: Plan) -> dict[str, Any]:
+def stored_plan(plan: Plan) -> TypePlan:
     """Return a plan's stored form, which is also that of requests."""
     return {
         "until": plan.until.value,
-        "steps": [
-            {
-                "channels": [channel.value for channel in step.channels],
-                "after": int(step.after.total_seconds()),
-                **(
-                    {}
-                    if step.skip_if_late is None
-                    else {"skip_if_late": int(step.skip_if_late.total_seconds())}
-                ),
-            }
-            for step in plan.steps
-        ],
+        "steps": [_stored_step(step) for step in plan.steps],
     }
+
+
+def _stored_step(step: Step) -> PlanStep:
+    stored: PlanStep = {
+        "channels": [channel.value for channel in step.channels],
+        "after": int(step.after.total_seconds()),
+    }
+    if step.skip_if_late is not None:
+        stored["skip_if_late"] = int(step.skip_if_late.total_seconds())
+    return stored
 
 
 def plan_of(document: NotificationTypeDocument) -> Plan | None:
@@ -151,7 +150,7 @@ def plan_of(document: NotificationTypeDocument) -> Plan | None:
     return fallback_plan(Channel(channel), after=after)
 
 
-def _step_of(stored: Mapping[str, Any]) -> Step:
+def _step_of(stored: PlanStep) -> Step:
     late = stored.get("skip_if_late")
     return Step(
         channels=tuple(Channel(name) for name in stored["channels"]),

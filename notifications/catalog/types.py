@@ -12,7 +12,6 @@ from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
-from domain.stored import dataclass_from_stored
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
@@ -298,14 +297,24 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         plan=plan_of(document),
         digest=digest_of(document),
         actions=tuple(
-            dataclass_from_stored(Action, {**stored, "style": ActionStyle(stored["style"])})
-            for stored in document.get("actions") or ()
+            Action(
+                id=action["id"],
+                label=action["label"],
+                style=ActionStyle(action["style"]),
+                link=action["link"],
+            )
+            for action in document.get("actions") or ()
         ),
         whatsapp_templates=tuple(
-            dataclass_from_stored(
-                WhatsAppTemplate, {**stored, "parameters": tuple(stored["parameters"])}
+            WhatsAppTemplate(
+                locale=template["locale"],
+                name=template["name"],
+                language=template["language"],
+                parameters=tuple(template["parameters"]),
+                body=template.get("body"),
+                button=template.get("button"),
             )
-            for stored in document.get("approved_templates") or ()
+            for template in document["approved_templates"]
         ),
         template_version=document.get("template_version") or 0,
     )

@@ -4,6 +4,55 @@ from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
 from notifyproject.db.collections import Documents
+from recipients.documents import DigestWindow
+
+
+class PlanStep(TypedDict):
+    """Channels that are used together, in :attr:`TypePlan.steps`."""
+
+    channels: list[str]
+    after: int
+    skip_if_late: NotRequired[int]
+
+
+class TypePlan(TypedDict):
+    """A type's channels in steps, in :attr:`NotificationTypeDocument.plan`."""
+
+    until: str
+    steps: list[PlanStep]
+
+
+class TypeDigest(TypedDict):
+    """How a type's messages become one, in :attr:`NotificationTypeDocument.digest`."""
+
+    channels: list[str]
+    key: str | None
+    window: DigestWindow
+    leading: bool
+    sliding: bool
+    max_items: int
+    min_items: int
+    only_over_limit: bool
+
+
+class TypeAction(TypedDict):
+    """A button in the inbox, in :attr:`NotificationTypeDocument.actions`."""
+
+    id: str
+    label: str
+    style: str
+    link: str | None
+
+
+class ApprovedTemplate(TypedDict):
+    """A WhatsApp template, in :attr:`NotificationTypeDocument.approved_templates`."""
+
+    locale: str
+    name: str
+    language: str
+    parameters: list[str]
+    body: NotRequired[str]
+    button: NotRequired[str]
 
 
 class NotificationTypeDocument(TypedDict):
@@ -26,10 +75,10 @@ class NotificationTypeDocument(TypedDict):
     template_version: NotRequired[int]
     fallback_channel: NotRequired[str | None]
     fallback_after_seconds: int
-    plan: NotRequired[Any | None]
-    digest: NotRequired[Any | None]
-    actions: NotRequired[Any | None]
-    approved_templates: Any
+    plan: NotRequired[TypePlan | None]
+    digest: NotRequired[TypeDigest | None]
+    actions: NotRequired[list[TypeAction] | None]
+    approved_templates: list[ApprovedTemplate]
     is_active: bool
     created_at: datetime
     updated_at: datetime
@@ -41,7 +90,7 @@ class TemplateVersionDocument(TypedDict):
     _id: str
     type: str
     number: int
-    parts: Any
+    parts: dict[str, dict[str, str]]
     note: str
     created_at: datetime
     created_by: str

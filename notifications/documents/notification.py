@@ -30,6 +30,15 @@ class AttachmentDocument(TypedDict):
     content_type: str
 
 
+class StoredPushOptions(TypedDict, total=False):
+    """How a device presents a push, in :attr:`ContentDocument.push`."""
+
+    sound: str
+    badge: int
+    interruption_level: str
+    android_channel_id: str
+
+
 class ContentDocument(TypedDict):
     """A stored :class:`~notifications.models.notification.Content`."""
 
@@ -40,12 +49,12 @@ class ContentDocument(TypedDict):
     is_masked: NotRequired[bool]
     image_url: NotRequired[str]
     deep_link: NotRequired[str]
-    payload: NotRequired[Any]
+    payload: NotRequired[dict[str, Any]]
     reply_to: NotRequired[str]
     attachments: NotRequired[list[AttachmentDocument]]
     has_own_subject: NotRequired[bool]
     event_at: NotRequired[datetime]
-    push: NotRequired[Any]
+    push: NotRequired[StoredPushOptions]
 
 
 class HoldDocument(TypedDict):

@@ -1,6 +1,5 @@
 """Documents of :mod:`notifications.models.records`, which describes their fields."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
@@ -33,13 +32,24 @@ class DeliveryAttemptDocument(TypedDict):
     purge_at: NotRequired[datetime]
 
 
+class StoredRefusal(TypedDict):
+    """A refused item of a bulk request, in :attr:`IdempotencyKeyDocument.refusals`."""
+
+    place: int
+    why: str
+    problems: NotRequired[list[list[str]]]
+    notification_id: NotRequired[ObjectId | None]
+    first: NotRequired[int]
+    scope: NotRequired[str]
+
+
 class IdempotencyKeyDocument(TypedDict):
     """A stored :class:`~notifications.models.records.IdempotencyKey`."""
 
     _id: str
     fingerprint: str
     notification_ids: list[ObjectId]
-    refusals: NotRequired[list[Mapping[str, Any]]]
+    refusals: NotRequired[list[StoredRefusal]]
     broadcast_id: NotRequired[ObjectId]
     created_at: datetime
     stored_at: NotRequired[datetime]
@@ -68,12 +78,26 @@ class HeartbeatDocument(TypedDict):
     version: NotRequired[str]
 
 
+class StoredReceipt(TypedDict):
+    """A :class:`~providers.contract.Receipt`, in :attr:`EarlyReceiptDocument.receipt`."""
+
+    reference: str | None
+    provider_id: str | None
+    kind: str
+    at: datetime
+    reason: str | None
+    event_id: str
+    address: str | None
+    effect: str | None
+    other_ids: list[str]
+
+
 class EarlyReceiptDocument(TypedDict):
     """A stored :class:`~notifications.models.records.EarlyReceipt`."""
 
     _id: str
     provider: str
-    receipt: Any
+    receipt: StoredReceipt
     expires_at: datetime
 
 

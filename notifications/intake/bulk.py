@@ -12,7 +12,11 @@ from pymongo.errors import PyMongoError
 
 from access.models import Scope
 from domain.states import Priority
-from notifications.documents.records import IDEMPOTENCY_KEYS, IdempotencyKeyDocument
+from notifications.documents.records import (
+    IDEMPOTENCY_KEYS,
+    IdempotencyKeyDocument,
+    StoredRefusal,
+)
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted, DuplicateEntity
 from notifications.store.new_notifications import NewNotification
@@ -256,7 +260,7 @@ def _dump_record(record: _Record) -> dict[str, Any]:
     return {
         "notification_ids": [record.ids[index] for index in sorted(record.ids)],
         "refusals": [
-            {"place": index, **_dump_refusal(refusal)} for index, refusal in record.refusals.items()
+            _dump_refusal(refusal, place=index) for index, refusal in record.refusals.items()
         ],
     }
 
@@ -273,22 +277,23 @@ def _load_record(document: IdempotencyKeyDocument) -> _Record:
     )
 
 
-def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
+def _dump_refusal(refusal: Refusal, *, place: int) -> StoredRefusal:
     match refusal:
         case InvalidRequestError():
             problems = [[p.pointer, p.code, p.detail] for p in refusal.problems]
-            return {"why": "invalid", "problems": problems}
+            return {"place": place, "why": "invalid", "problems": problems}
         case AlreadyNotifiedError():
-            return {"why": "already_notified", "notification_id": refusal.notification_id}
+            known = refusal.notification_id
+            return {"place": place, "why": "already_notified", "notification_id": known}
         case RepeatedItemError():
-            return {"why": "repeated", "first": refusal.first_index}
+            return {"place": place, "why": "repeated", "first": refusal.first_index}
         case ScopeRequiredError():
-            return {"why": "scope_required", "scope": refusal.scope.value}
+            return {"place": place, "why": "scope_required", "scope": refusal.scope.value}
         case OverloadedError():
-            return {"why": "overloaded"}
+            return {"place": place, "why": "overloaded"}
 
 
-def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
+def _load_refusal(stored: StoredRefusal) -> Refusal:
     match stored["why"]:
         case "invalid":
             return InvalidRequestError([FieldProblem(*problem) for problem in stored["problems"]])

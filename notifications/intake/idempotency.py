@@ -1,15 +1,18 @@
 """Reserves idempotency keys before a write, and finds what a key was used for."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
-from notifications.documents.records import IDEMPOTENCY_KEYS, IdempotencyKeyDocument
+from notifications.documents.records import (
+    IDEMPOTENCY_KEYS,
+    IdempotencyKeyDocument,
+    StoredRefusal,
+)
 from notifyproject.platform import encryption
 
 from .requests import Caller, KeyReusedError
@@ -49,7 +52,7 @@ def reserve(
     caller: Caller,
     fingerprint: str,
     notification_ids: Sequence[ObjectId] = (),
-    refusals: Sequence[Mapping[str, Any]] | None = None,
+    refusals: Sequence[StoredRefusal] | None = None,
     broadcast_id: ObjectId | None = None,
     now: datetime,
 ) -> IdempotencyKeyDocument | None:

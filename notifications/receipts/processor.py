@@ -1,9 +1,8 @@
 """Applies providers' receipts to deliveries. Order and repetition don't affect the result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from bson import ObjectId
@@ -12,12 +11,12 @@ from pymongo.errors import BulkWriteError, PyMongoError
 from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from domain.stored import known_fields
 from notifications.documents.records import (
     EARLY_RECEIPTS,
     PROVIDER_EVENTS,
     EarlyReceiptDocument,
     ProviderEventDocument,
+    StoredReceipt,
 )
 from notifications.store import receipts as store_receipts
 from notifications.store import steps
@@ -222,18 +221,32 @@ def _store_early(
     return lambda receipt: _event_key(receipt, provider) not in known
 
 
-def _stored(receipt: Receipt) -> dict[str, Any]:
-    effect = receipt.effect and receipt.effect.value
-    changes = {"kind": receipt.kind.value, "effect": effect, "other_ids": list(receipt.other_ids)}
-    return asdict(receipt) | changes
+def _stored(receipt: Receipt) -> StoredReceipt:
+    return {
+        "reference": receipt.reference,
+        "provider_id": receipt.provider_id,
+        "kind": receipt.kind.value,
+        "at": receipt.at,
+        "reason": receipt.reason,
+        "event_id": receipt.event_id,
+        "address": receipt.address,
+        "effect": receipt.effect.value if receipt.effect else None,
+        "other_ids": list(receipt.other_ids),
+    }
 
 
-def _restore(stored: Mapping[str, Any]) -> Receipt:
-    known = known_fields(Receipt, stored)
-    effect = AddressEffect(known["effect"]) if known.get("effect") else None
-    other_ids = tuple(known.get("other_ids") or ())
-    kind = ReceiptKind(known["kind"])
-    return Receipt(**{**known, "kind": kind, "effect": effect, "other_ids": other_ids})
+def _restore(stored: StoredReceipt) -> Receipt:
+    return Receipt(
+        reference=stored["reference"],
+        provider_id=stored["provider_id"],
+        kind=ReceiptKind(stored["kind"]),
+        at=stored["at"],
+        reason=stored["reason"],
+        event_id=stored["event_id"],
+        address=stored["address"],
+        effect=AddressEffect(stored["effect"]) if stored["effect"] else None,
+        other_ids=tuple(stored["other_ids"]),
+    )
 
 
 def _apply_to_address(receipt: Receipt, provider: str, now: datetime) -> None:

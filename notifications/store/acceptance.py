@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -11,13 +11,14 @@ from typing import Any, Literal, NamedTuple, cast
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from domain.content import Content, Recipient
+from domain.content import Content, PushOptions, Recipient
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
 from notifications.documents.notification import (
     ContentDocument,
     DeliveryDocument,
     NotificationDocument,
     RecipientCopyDocument,
+    StoredPushOptions,
 )
 from notifyproject.db.collections import is_duplicate
 
@@ -263,8 +264,20 @@ def _content(content: Content) -> ContentDocument:
             for attachment in content.attachments
         ]
     if content.push:
-        options = asdict(content.push)
-        stored["push"] = {name: value for name, value in options.items() if value is not None}
+        stored["push"] = _push_options(content.push)
+    return stored
+
+
+def _push_options(options: PushOptions) -> StoredPushOptions:
+    stored: StoredPushOptions = {}
+    if options.sound is not None:
+        stored["sound"] = options.sound
+    if options.badge is not None:
+        stored["badge"] = options.badge
+    if options.interruption_level is not None:
+        stored["interruption_level"] = options.interruption_level.value
+    if options.android_channel_id is not None:
+        stored["android_channel_id"] = options.android_channel_id
     return stored
 
 

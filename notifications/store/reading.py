@@ -1,11 +1,16 @@
 """Reads the parts of a stored notification: its recipient, its content, and its holds."""
 
-from domain.content import Attachment, Content, PushOptions, Recipient
+from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from domain.stored import dataclass_from_stored
 from domain.wait_reasons import Hold, WaitReason
-from notifications.documents.notification import DeliveryDocument, NotificationDocument
+from notifications.documents.notification import (
+    DeliveryDocument,
+    NotificationDocument,
+    StoredPushOptions,
+)
+
+_INTERRUPTION_LEVELS = {level.value: level for level in InterruptionLevel}
 
 
 def recipient_of(document: NotificationDocument) -> Recipient:
@@ -36,12 +41,25 @@ def content_of(document: NotificationDocument) -> Content:
         payload=stored.get("payload"),
         reply_to=stored.get("reply_to"),
         attachments=tuple(
-            dataclass_from_stored(Attachment, attachment)
+            Attachment(
+                url=attachment["url"],
+                filename=attachment["filename"],
+                content_type=attachment["content_type"],
+            )
             for attachment in stored.get("attachments", ())
         ),
         has_own_subject=stored.get("has_own_subject", False),
         event_at=stored.get("event_at"),
-        push=dataclass_from_stored(PushOptions, stored["push"]) if stored.get("push") else None,
+        push=_push_options(stored["push"]) if stored.get("push") else None,
+    )
+
+
+def _push_options(stored: StoredPushOptions) -> PushOptions:
+    return PushOptions(
+        sound=stored.get("sound"),
+        badge=stored.get("badge"),
+        interruption_level=_INTERRUPTION_LEVELS.get(stored.get("interruption_level", "")),
+        android_channel_id=stored.get("android_channel_id"),
     )
 
 

@@ -64,7 +64,7 @@ TYPE = {
     "max_retries": 3,
     "on_unknown": min(UnknownPolicy),
     "sensitive_variables": [],
-    "actions": [{"id": "pay", "label": "Pay", "style": "default"}],
+    "actions": [{"id": "pay", "label": "Pay", "style": "default", "link": None}],
     "approved_templates": [
         {"locale": "pt", "name": "paid", "language": "pt_PT", "parameters": ["amount"]}
     ],
@@ -86,9 +86,9 @@ STORED: Mapping[str, tuple[Callable[[Any], Any], Any]] = {
 OTHER_SPLATS = {
     ("api/recipients/preferences.py", "WindowRequest"): "its own fields",
     ("callbacks/worker.py", "EndpointHealth"): "fields of EndpointHealth alone",
+    ("domain/content.py", "Attachment"): "known_fields",
     ("console/types/form.py", "TypeRequest"): "fields of TypeRequest alone",
     ("notifications/intake/content.py", "PushOptions"): "the request",
-    ("notifications/receipts/processor.py", "Receipt"): "known_fields",
     ("notifyproject/settings/environment.py", "Environment"): "the declared variables",
     ("notifyproject/stack/first_run.py", "Credentials"): "a file of this checkout",
 }
