@@ -1,10 +1,14 @@
-"""Each model has a typed document with its fields, and each collection a handle."""
+"""Each model has a typed document with its fields, and each collection a handle.
+
+What is stored has these types: also checked after each test of ``tests/end_to_end``.
+"""
 
 import importlib
 from datetime import datetime
 from types import GenericAlias, ModuleType
 from typing import Any, get_type_hints
 
+import pytest
 from bson import ObjectId
 from django.apps import apps
 from django.db import models
@@ -17,7 +21,10 @@ from django_mongodb_backend.fields import (
 )
 from django_mongodb_backend.models import EmbeddedModel
 
+from domain.time import utc_now
 from notifyproject.db.collections import Documents
+from tests.support.factories.one_of_each import store_one_of_each
+from tests.support.mongo.stored_types import handles, mismatches
 from tests.support.source import SERVICE
 
 PLAIN: list[tuple[type[models.Field], type]] = [
@@ -102,3 +109,9 @@ def test_no_document_is_without_a_model() -> None:
         for name, value in vars(module).items():
             if name.endswith("Document"):
                 assert value in known, f"{module.__name__}.{name}"
+
+
+@pytest.mark.usefixtures("db")
+def test_one_document_of_each_page_has_its_type() -> None:
+    store_one_of_each(now=utc_now())
+    assert mismatches(handles()) == set()

@@ -26,6 +26,8 @@ from sandbox.config import Config, Timings
 from sandbox.server import run_in_thread
 from tests.support import live_requests
 from tests.support.clients.api import App
+from tests.support.mongo import stored_types
+from tests.support.mongo.written_collections import written
 from tests.support.providers.webhooks import Webhook
 from tests.support.waiting import LIMIT
 
@@ -34,6 +36,15 @@ SILENT = re.compile(r"timeout|.*0408$")
 """Recipients whose messages the sandbox never answers."""
 SHORT = 2.0
 """Time limit for these messages, instead of 15 s."""
+
+
+@pytest.fixture(autouse=True)
+def _documents_have_their_types(db: None) -> Iterator[None]:
+    yield
+    assert (
+        stored_types.mismatches(stored_types.handles() if written.by_others else written.names)
+        == set()
+    )
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_batch_is_one_request(provider: Sandbox) -> None:
 @pytest.mark.usefixtures("worker")
 def test_broadcast_reaches_every_recipient_once(app: App, received: Received) -> None:
     backlog.clear()
-    names = recipients(BROADCAST_SIZE, email=None)
+    names = recipients(BROADCAST_SIZE, email=...)
     for name in names[:WITH_MAIL]:
         address = {"$set": {"email": f"{name}@example.com"}}
         collection("recipients").update_one({"_id": name}, address)

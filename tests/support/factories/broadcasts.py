@@ -23,9 +23,9 @@ def name(number: int) -> str:
 
 
 def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
-    """Register recipients with email addresses. Return their user ids."""
+    """Register recipients with email addresses. Return their user ids. ... leaves a field out."""
     names = [name(n) for n in range(first, first + count)]
-    collection("recipients").insert_many(
+    given = [
         {
             "_id": name,
             "email": f"{name}@example.com",
@@ -37,6 +37,10 @@ def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
             **fields,
         }
         for name in names
+    ]
+    collection("recipients").insert_many(
+        {field: value for field, value in document.items() if value is not ...}
+        for document in given
     )
     return names
 

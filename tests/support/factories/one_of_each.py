@@ -27,8 +27,8 @@ def store_one_of_each(*, now: datetime) -> None:
     """Store a document of every model that has none yet."""
     factories.settled(DeliveryStatus.FAILED, at=now)
     collection("webhook_log").insert_one(
-        {"provider": "sendgrid", "received_at": now, "body": "[]", "event_count": 0}
-        | {"applied_count": 0, "unmatched_count": 0}
+        {"provider": "sendgrid", "received_at": now, "body": "[]", "search_keys": []}
+        | {"event_count": 0, "applied_count": 0, "unmatched_count": 0, "unreadable_count": 0}
     )
     collection("recipients").insert_one(
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
@@ -53,5 +53,6 @@ def store_one_of_each(*, now: datetime) -> None:
     made = called_back("http://127.0.0.1/hooks", now=now)
     outbox.send_test(made.document["_id"], now=now)
     collection("api_clients").insert_one(
-        {"name": "Shop", "scopes": ["admin"], "is_active": True, "keys": [], "created_at": now}
+        {"name": "Shop", "scopes": ["admin"], "is_test": False, "is_active": True, "keys": []}
+        | {"created_at": now}
     )
