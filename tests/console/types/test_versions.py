@@ -16,6 +16,7 @@ from notifications.content import templates
 from notifications.models import Notification, NotificationType
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.samples import sampled
 from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -60,7 +61,7 @@ def stored(slug: str = SLUG, **texts: str) -> int:
     return version.number
 
 
-@each_case("default", DEFAULT_TYPES)
+@each_case("default", sampled(DEFAULT_TYPES, each=4))
 def test_page_previews_every_channel(console: Client, default: DefaultType) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
