@@ -1,16 +1,15 @@
 """Audiences that list their users."""
 
-import pytest
-
 from domain.states import AudienceKind
 from notifications.broadcasts import audiences
 from notifications.broadcasts.audiences import Audience
+from tests.support.tables import each_case
 
 NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])
 
 
-@pytest.mark.parametrize(
-    ("after", "limit", "ids"),
+@each_case(
+    "after, limit, ids",
     [
         (None, 2, ["ada", "bob"]),
         ("bob", 2, ["eve"]),

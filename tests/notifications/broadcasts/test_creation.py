@@ -4,7 +4,6 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from bson import ObjectId
 
 from console.broadcasts.labels import summarize
@@ -63,9 +62,7 @@ def test_missing_fields_are_not_stored() -> None:
     assert not fields.keys() & {"user_ids", "topic", "scheduled_at", "is_test", "cursor", "claim"}
 
 
-@pytest.mark.parametrize(
-    ("ahead", "status"), [(timedelta(0), "running"), (timedelta(minutes=1), "scheduled")]
-)
+@each_case("ahead, status", [(timedelta(0), "running"), (timedelta(minutes=1), "scheduled")])
 def test_broadcast_runs_at_once_unless_scheduled(ahead: timedelta, status: str) -> None:
     fields = new(scheduled_at=NOON + ahead)
     assert (fields["status"], fields["due_at"]) == (status, NOON + ahead)

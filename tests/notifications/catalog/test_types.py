@@ -10,6 +10,7 @@ from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
 from notifications.catalog.types import UnknownTypeError
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -19,7 +20,7 @@ def change(slug: str, **fields: Any) -> None:
     types.invalidate_types()
 
 
-@pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
+@each_case("default", DEFAULT_TYPES)
 def test_migration_adds_every_shipped_type(default: DefaultType) -> None:
     kind = types.get_type(default.slug)
     assert (kind.slug, kind.category, kind.priority) == (
@@ -40,8 +41,8 @@ def test_shipped_type_is_stored_as_a_model() -> None:
     mfa.full_clean()
 
 
-@pytest.mark.parametrize(
-    ("name", "slug"),
+@each_case(
+    "name, slug",
     [
         *((name, "mfa_code") for name in ("mfa_code", "MfaCode", "mfaCode", "MFA_CODE")),
         ("CONTEST_REMINDER", "contest_reminder"),
@@ -57,8 +58,8 @@ def test_type_is_found_by_other_spellings(name: str, slug: str) -> None:
     assert types.get_type(name).slug == slug
 
 
-@pytest.mark.parametrize(
-    ("name", "near"),
+@each_case(
+    "name, near",
     [
         ("mfa_cod", "mfa_code"),
         ("mfacode", "mfa_code"),
@@ -74,9 +75,7 @@ def test_unknown_type_suggests_similar_names(name: str, near: str) -> None:
     assert len(unknown.value.suggestions) <= 3
 
 
-@pytest.mark.parametrize(
-    "name", ["", "x", "zzzzzzzz", "$ne", "mfa_code\x00", " mfa_code", "\u00e9", "M" * 64]
-)
+@each_case("name", ["", "x", "zzzzzzzz", "$ne", "mfa_code\x00", " mfa_code", "\u00e9", "M" * 64])
 def test_name_without_similar_names_is_unknown(name: str) -> None:
     with pytest.raises(UnknownTypeError):
         types.get_type(name)

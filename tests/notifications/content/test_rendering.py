@@ -39,8 +39,9 @@ json_values = st.recursive(
 
 
 def body_of(folder: Path, body: str, *, recipient: Recipient = ADA, **data: Any) -> str:
-    write(folder, "t", body=body)
-    return render_text(name="t", data=data, recipient=recipient)[1]
+    name = f"t{len(list(folder.iterdir()))}"
+    write(folder, name, body=body)
+    return render_text(name=name, data=data, recipient=recipient)[1]
 
 
 def test_only_types_with_inline_content_have_no_template() -> None:
@@ -109,8 +110,8 @@ def test_template_without_a_subject_cannot_be_rendered(templates: Path) -> None:
         render_text(name="t", data={}, recipient=ADA)
 
 
-@pytest.mark.parametrize(
-    ("template", "variable"),
+@each_case(
+    "template, variable",
     [
         ("{{ order }}", "order"),
         ("{{ order.number }}", "order"),
@@ -128,7 +129,7 @@ def test_missing_variable_is_named(templates: Path, template: str, variable: str
     assert variable in str(problem.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "template",
     [
         *("{% if order %}{{ order }}{% endif %}", "{% if order == 'x' %}{{ order }}{% endif %}"),
@@ -160,7 +161,7 @@ def test_data_cannot_replace_the_recipient(templates: Path) -> None:
     assert render_text(name="t", data={"recipient": {"name": "Eve"}}, recipient=ADA)[1] == "Ada"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         *("{{ secret }}", "{% raw %}", "{% include '_layout' %}", "{{ recipient.email }}"),
@@ -171,8 +172,8 @@ def test_data_is_never_rendered(templates: Path, value: str) -> None:
     assert body_of(templates, "{{ a }}", a=value, secret="s3cret") == value
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@each_case(
+    "value, text",
     [
         (7, "7"),
         (1.5, "1.5"),
@@ -186,7 +187,7 @@ def test_values_are_shown_unchanged(templates: Path, value: Any, text: str) -> N
     assert body_of(templates, "{{ a }}", a=value) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "template",
     [
         "{% for i in (1..100000) %}x{% endfor %}",
@@ -243,7 +244,7 @@ def test_only_email_has_html() -> None:
     assert {message(channel, CONTENT).html for channel in OTHERS} == {None}
 
 
-@pytest.mark.parametrize("channel", Channel)
+@each_case("channel", Channel)
 def test_links_and_payload_go_on_every_channel(channel: Channel) -> None:
     sent = message(channel, MORE_THAN_TEXT)
     assert sent.image_url == "https://cdn.example.com/i.png"
@@ -398,9 +399,7 @@ def test_whatsapp_template_has_nearest_locale_or_first(locale: str | None, langu
     assert chosen.language == language
 
 
-@pytest.mark.parametrize(
-    ("candidates", "data"), [([ENGLISH], {}), ([ENGLISH], {"order": None}), ([], {})]
-)
+@each_case("candidates, data", [([ENGLISH], {}), ([ENGLISH], {"order": None}), ([], {})])
 def test_whatsapp_template_needs_its_variables(
     candidates: list[WhatsAppTemplate], data: dict[str, None]
 ) -> None:

@@ -4,13 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from domain.content import Content, Recipient
 from domain.states import Channel
 from notifications.content import rendering
 from providers.contract import Message
 from tests.support.factories.notifications import write_template as write
+from tests.support.tables import each_case
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 
@@ -29,8 +28,8 @@ def html_of(content: Content, *, recipient: Recipient = ADA, **data: Any) -> str
     return html
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@each_case(
+    "text, shown",
     [
         ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
         ('"><img src=x onerror=alert(1)>', "&#34;&gt;&lt;img src=x onerror=alert(1)&gt;"),
@@ -46,7 +45,7 @@ def test_inline_content_is_escaped_in_html(text: str, shown: str) -> None:
     assert text == shown or text not in html
 
 
-@pytest.mark.parametrize("field", ["image_url", "deep_link"])
+@each_case("field", ["image_url", "deep_link"])
 def test_links_are_escaped_in_html(field: str) -> None:
     link: dict[str, Any] = {field: 'https://example.com/"onload="alert(1)'}
     html = html_of(Content(subject="s", body="b", **link))

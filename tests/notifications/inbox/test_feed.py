@@ -21,6 +21,7 @@ from notifyproject.db.paging import Cursor, cursor_of_document
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.mongo.query_plans import Plan, emptied, plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -80,9 +81,9 @@ def explain(read: Callable[[], Any]) -> tuple[Any, list[Plan]]:
     return result, found
 
 
-@pytest.mark.parametrize("unread", [False, True])
-@pytest.mark.parametrize("archived", [False, True])
-@pytest.mark.parametrize("cursor", [None, Cursor(MIDDLE), Cursor(MIDDLE, backwards=True)])
+@each_case("unread", [False, True])
+@each_case("archived", [False, True])
+@each_case("cursor", [None, Cursor(MIDDLE), Cursor(MIDDLE, backwards=True)])
 def test_page_costs_the_same_at_any_position(
     unread: bool, archived: bool, cursor: Cursor | None
 ) -> None:
@@ -97,9 +98,9 @@ def test_page_costs_the_same_at_any_position(
 KINDS = ("payment_confirmed", "order_shipped")
 
 
-@pytest.mark.parametrize("wanted", [{"type": "nosuch"}, {"category": "marketing"}])
-@pytest.mark.parametrize("fields", [{}, {"unread": True}, {"archived": True}])
-@pytest.mark.parametrize("cursor", [None, Cursor(MIDDLE), Cursor(MIDDLE, backwards=True)])
+@each_case("wanted", [{"type": "nosuch"}, {"category": "marketing"}])
+@each_case("fields", [{}, {"unread": True}, {"archived": True}])
+@each_case("cursor", [None, Cursor(MIDDLE), Cursor(MIDDLE, backwards=True)])
 def test_page_of_a_rare_type_reads_a_limited_number(
     monkeypatch: pytest.MonkeyPatch,
     wanted: dict[str, str],

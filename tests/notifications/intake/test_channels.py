@@ -16,6 +16,7 @@ from notifications.validation import ChannelNames, ProblemCollector
 from recipients.models import SuppressionReason
 from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.notifications import SHIPPED, request
+from tests.support.tables import each_case
 
 # What locks a type is read from the database when no copy is in memory.
 pytestmark = pytest.mark.usefixtures("db")
@@ -89,22 +90,22 @@ def test_requested_order_is_kept() -> None:
     assert names(choose(["in_app", "email", "whatsapp"])[0]) == [IN_APP, EMAIL, WHATSAPP]
 
 
-@pytest.mark.parametrize(
-    ("name", "channel"), [("in_app", IN_APP), ("in-app", IN_APP), *[(c.value, c) for c in Channel]]
+@each_case(
+    "name, channel", [("in_app", IN_APP), ("in-app", IN_APP), *[(c.value, c) for c in Channel]]
 )
 def test_channel_is_found_by_its_names(name: str, channel: Channel) -> None:
     assert names(choose([name])[0]) == [channel]
 
 
-@pytest.mark.parametrize(
-    ("recipient", "expected"),
+@each_case(
+    "recipient, expected",
     [
         (REACHABLE, [EMAIL, PUSH, WHATSAPP, IN_APP]),
         (Recipient(email="ada@example.com"), [EMAIL, PUSH, IN_APP]),
         (Recipient(), [PUSH, IN_APP]),
     ],
 )
-@pytest.mark.parametrize("channels", ["all", ["all"]])
+@each_case("channels", ["all", ["all"]])
 def test_all_selects_every_reachable_channel(
     channels: ChannelNames, recipient: Recipient, expected: list[Channel]
 ) -> None:
@@ -114,8 +115,8 @@ def test_all_selects_every_reachable_channel(
     assert len(deliveries) == len(Channel)
 
 
-@pytest.mark.parametrize(
-    ("channels", "problems"),
+@each_case(
+    "channels, problems",
     [
         ([], [("/channels", "no_channel")]),
         (["sms"], [("/channels/0", "unknown_channel")]),
@@ -140,8 +141,8 @@ def test_invalid_channels_are_problems(
     assert choose(channels)[1] == problems
 
 
-@pytest.mark.parametrize(
-    ("channel", "user_id", "pointer"),
+@each_case(
+    "channel, user_id, pointer",
     [
         ("email", "ada", "/recipient/email"),
         ("whatsapp", "ada", "/recipient/phone"),
@@ -176,7 +177,7 @@ def test_push_reaches_devices_without_a_user() -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize("kind", ["payment_confirmed", "order_shipped", "alert"])
+@each_case("kind", ["payment_confirmed", "order_shipped", "alert"])
 def test_unreachable_recipient_is_a_problem(kind: str) -> None:
     _, problems = choose(kind=kind, recipient=Recipient(), user_id=None)
     assert problems == [("/recipient", "no_address")]
@@ -187,8 +188,8 @@ def test_missing_address_is_not_reported_beside_other_problems() -> None:
     assert problems == [("/channels/0", "unknown_channel")]
 
 
-@pytest.mark.parametrize("channels", [None, ["email", "in_app"], ["all"]])
-@pytest.mark.parametrize("name", ["order_shipped", "transactional"])
+@each_case("channels", [None, ["email", "in_app"], ["all"]])
+@each_case("name", ["order_shipped", "transactional"])
 def test_opted_out_recipient_gets_no_channel(channels: list[str] | None, name: str) -> None:
     deliveries, problems = choose(channels, known=registered(**{name: {"muted": True}}))
     assert problems == []
@@ -231,7 +232,7 @@ def test_muting_every_channel_is_no_problem() -> None:
     assert (names(deliveries), problems) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["mfa_code", "transactional"])
+@each_case("name", ["mfa_code", "transactional"])
 def test_critical_types_cannot_be_muted(name: str) -> None:
     known = registered(
         **{name: {"muted": True, "muted_channels": ["email"], "channels": ["email"]}}
