@@ -125,5 +125,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the type, and clear its caches."""
+        if change:
+            types.remember_category(obj.pk, obj.category)
         super().save_model(request, obj, form, change)
         types.invalidate_types()

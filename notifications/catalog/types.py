@@ -105,7 +105,6 @@ class _Snapshot:
     digested: frozenset[str]
     sensitive_variables: Mapping[str, frozenset[str]]
     locked: frozenset[str]
-    categories: Mapping[str, frozenset[str]]
 
 
 def get_type(name: str) -> TypeConfig:
@@ -129,9 +128,17 @@ def digested_slugs() -> frozenset[str]:
 
 
 def slugs_of_category(category: str) -> list[str]:
-    """Return the slugs of the types whose notifications may have a category, even if disabled."""
-    categories = _snapshot_cache.get().categories
-    return [slug for slug, known in categories.items() if category in known]
+    """Return the slugs of the types whose notifications may have a category, even if disabled.
+
+    They are read uncached: a process may have used a type's new category before another knows it.
+    """
+    may_have = {"$or": [{"category": category}, {"categories": category}]}
+    return [document["_id"] for document in NOTIFICATION_TYPES().find(may_have, {"_id": 1})]
+
+
+def remember_category(slug: str, category: str) -> None:
+    """Store that a type's notifications may have a category. Call before the type gets it."""
+    NOTIFICATION_TYPES().update_one({"_id": slug}, {"$addToSet": {"categories": category}})
 
 
 def get_template_version(slug: str) -> int:
@@ -259,9 +266,6 @@ def _read_snapshot() -> _Snapshot:
         locked=frozenset(
             d["_id"] for d in documents if _is_locked(d["priority"], d["sensitive_variables"])
         ),
-        categories={
-            d["_id"]: frozenset((d["category"], *(d.get("categories") or ()))) for d in documents
-        },
     )
 
 

@@ -72,8 +72,9 @@ class NotificationType(models.Model):
         return self.name
 
     def save(self, *args: Any, **options: Any) -> None:
-        """Store the type, and that its notifications may have its category."""
-        self.categories = list(dict.fromkeys((*self.categories, self.category)))
+        """Store the type. Its categories are only ever added to, by the catalog."""
+        if self._state.adding:
+            self.categories = [self.category]
         super().save(*args, **options)
 
 

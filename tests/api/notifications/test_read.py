@@ -7,13 +7,14 @@ import pytest
 from bson import ObjectId
 
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications.store import leases, receipts
 from notifications.store.claims import NotSent
 from notifications.store.receipts import DeliveryReceipt
 from notifications.store.references import AttemptReference
+from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pages
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
@@ -122,6 +123,17 @@ def several(app: App) -> None:
 )
 def test_filters_narrow_the_list(app: App, filters: dict[str, str], count: int) -> None:
     assert len(ids(app.get("/notifications", **filters))) == count
+
+
+def test_category_that_is_in_no_copy_yet_is_found(app: App) -> None:
+    assert ids(app.get("/notifications", category="marketing")) == []
+    # By a process that has stored the type, but no new version of its cache.
+    collection("notification_types").update_one(
+        {"_id": "payment_confirmed"},
+        {"$set": {"category": "marketing"}, "$addToSet": {"categories": "marketing"}},
+    )
+    stored = factories.accepted(client_id=app.id, category=Category.MARKETING)
+    assert ids(app.get("/notifications", category="marketing")) == [str(stored["_id"])]
 
 
 def test_recipient_history_has_only_theirs(app: App) -> None:

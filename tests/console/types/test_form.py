@@ -1,6 +1,8 @@
 """Notification types in the console."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from django.test import Client
 
 from console.types.form import NOT_ALLOWED
 from domain.states import Channel, Priority
+from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.plans import fallback_plan
 from notifications.models import NotificationType
@@ -47,6 +50,31 @@ def test_new_type_is_usable_at_once(console: Client) -> None:
     stored = NotificationType.objects.get(pk="parcel_lost")
     assert stored.example_data == {"parcel": "77"}
     assert stored.created_at is not None
+
+
+def test_concurrent_changes_of_the_category_are_all_remembered(console: Client) -> None:
+    for number in range(5):
+        slug = f"parcel_{number}"
+        url = f"{LIST}{slug.replace('_', '_5F')}/change/"
+        fields = GOOD | {"slug": slug}
+        assert console.post(f"{LIST}add/", fields).status_code == 302
+        start = Barrier(2)
+
+        def by_console(url: str = url, fields: Any = fields, start: Barrier = start) -> None:
+            start.wait()
+            assert console.post(url, fields | {"category": "alert"}).status_code == 302
+
+        def by_api(slug: str = slug, start: Barrier = start) -> None:
+            start.wait()
+            types.define_type(slug, {"category": "marketing"}, now=utc_now())
+
+        with ThreadPoolExecutor() as pool:
+            for writing in [pool.submit(by_console), pool.submit(by_api)]:
+                writing.result()
+        assert console.post(url, fields).status_code == 302
+        stored = types.read_type(slug)
+        assert stored is not None
+        assert set(stored["categories"]) == {"transactional", "alert", "marketing"}
 
 
 def test_optional_fields_can_be_empty(console: Client) -> None:

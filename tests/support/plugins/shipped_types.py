@@ -17,7 +17,6 @@ def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
         digested=frozenset(),
         sensitive_variables=sensitive,
         locked=frozenset(slug for slug, shipped in SHIPPED.items() if shipped.is_locked),
-        categories={slug: frozenset({shipped.category}) for slug, shipped in SHIPPED.items()},
     )
     policies = {category: retention._parse_policy(category, None) for category in Category}
     monkeypatch.setattr(types._snapshot_cache, "get", lambda: snapshot)
