@@ -1,4 +1,4 @@
-"""Handles requests to the API without the middleware of pages."""
+"""Handles requests of programs, to the API and to webhooks, without the middleware of pages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,12 @@ from .paths import check_spelling, unknown_path
 from .problems import ApiError
 from .views import RefusedPath
 
-API_PREFIX = "/api/v1/"
+PREFIXES = ("/api/v1/", "/webhooks/")
 _refuse = RefusedPath.as_view()
 
 
 class ApiMiddleware:
-    """Responds to the API's paths itself; sessions, pages, and static files are for the others."""
+    """Responds to these paths itself; sessions, pages, and static files are for the others."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -26,7 +26,7 @@ class ApiMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""
-        if not request.path.startswith(API_PREFIX):
+        if not request.path.startswith(PREFIXES):
             return self.get_response(request)
         # Raises DisallowedHost, as CommonMiddleware does.
         request.get_host()
