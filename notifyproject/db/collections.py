@@ -22,6 +22,8 @@ from pymongo.errors import (
 from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
+Filter = Mapping[str, Any]
+"""A filter of MongoDB: its values are of any type, as PyMongo says."""
 T = TypeVar("T")
 D = TypeVar("D", bound=Mapping[str, Any])
 
@@ -72,7 +74,7 @@ def collection(name: str) -> Collection[Document]:
     return database()[name]
 
 
-def find_few(documents: Documents[D], wanted: Mapping[str, Any], *, limit: int) -> list[D]:
+def find_few(documents: Documents[D], wanted: Filter, *, limit: int) -> list[D]:
     """Return up to ``limit`` documents, which fit into one response.
 
     The bare command uses two thirds of the CPU time of a find with its cursor.
@@ -81,7 +83,7 @@ def find_few(documents: Documents[D], wanted: Mapping[str, Any], *, limit: int) 
     return found
 
 
-def _single_batch(name: str, wanted: Mapping[str, Any], limit: int) -> list[Any]:
+def _single_batch(name: str, wanted: Filter, limit: int) -> list[Any]:
     try:
         reply = database().command(
             "find", name, filter=wanted, limit=limit, singleBatch=True, codec_options=CODEC

@@ -14,10 +14,9 @@ from typing import Any, Generic
 
 from pymongo import ReturnDocument
 
-from .collections import D, Documents
+from .collections import D, Documents, Filter
 from .documents import ClaimDocument
 
-Filter = Mapping[str, Any]
 Update = Mapping[str, Mapping[str, Any]]
 TOKEN_BYTES = 16
 MILLISECOND = timedelta(milliseconds=1)

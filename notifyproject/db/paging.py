@@ -8,9 +8,10 @@ from typing import Any, Generic
 from bson import ObjectId
 from django.core import signing
 
-from .collections import D, Documents, collection
+from .collections import D, Documents, Filter, collection
 
-Document = Mapping[str, Any]
+Position = Mapping[str, Any]
+"""A document's values of the order's fields."""
 Order = Sequence[tuple[str, int]]
 MAX_PAGE = 100
 _TIME, _ID = "t", "o"
@@ -28,7 +29,7 @@ class Page(Generic[D]):
     has_next: bool
     has_previous: bool
     is_backwards: bool = False
-    scanned_to: Document | None = None
+    scanned_to: Position | None = None
     """Where the read ended, if that was before the page was full and before the end of the list."""
 
 
@@ -49,7 +50,7 @@ def cursor_of_row(row: Any, fields: Sequence[str], *, backwards: bool = False) -
     )
 
 
-def cursor_of_document(document: Document, order: Order, *, backwards: bool = False) -> Cursor:
+def cursor_of_document(document: Position, order: Order, *, backwards: bool = False) -> Cursor:
     """Return the position of a document in a list with this order."""
     return Cursor(tuple(document[name] for name, _ in order), backwards)
 
@@ -79,7 +80,7 @@ def decode_cursor(text: str, *, list_name: str) -> Cursor:
 
 def page(
     documents: Documents[D],
-    match: Mapping[str, Any],
+    match: Filter,
     *,
     order: Order,
     limit: int,
@@ -106,8 +107,8 @@ def page(
 
 def scanned_page(
     documents: Documents[D],
-    match: Mapping[str, Any],
-    wanted: Mapping[str, Any],
+    match: Filter,
+    wanted: Filter,
     *,
     order: Order,
     limit: int,
@@ -156,18 +157,18 @@ def scanned_page(
 
 def _position(
     name: str,
-    match: Mapping[str, Any],
-    after: Mapping[str, Any],
+    match: Filter,
+    after: Filter,
     directed: Order,
     *,
     skip: int,
     index: str,
-) -> Document | None:
+) -> Position | None:
     """Return the position after ``skip`` matching documents, or None at the end of the list."""
     fields = {"_id": 0, **{field: 1 for field, _ in directed}}
     first = directed[0][0]
 
-    def read(bound: Mapping[str, Any]) -> Document | None:
+    def read(bound: Filter) -> Position | None:
         whole = {"$and": [match, bound]} if bound else match
         found = collection(name).find(whole, fields, hint=index).sort(list(directed))
         return next(iter(found.skip(skip).limit(1)), None)
