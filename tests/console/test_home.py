@@ -322,8 +322,8 @@ def test_outage_is_one_card_with_all_that_it_caused(console: Client) -> None:
         failed(F.PROVIDER_ERROR, 24),
         groups=(*failed(F.PROVIDER_ERROR, 24).groups, *failed(F.EXPIRED, 15).groups),
     )
-    incident = {"_id": ObjectId(), "kind": "breaker_open", "key": "rule:sendgrid:1"}
-    other = {"_id": ObjectId(), "kind": "breaker_open", "key": "rule:fcm:1"}
+    incident: Any = {"_id": ObjectId(), "kind": "breaker_open", "key": "rule:sendgrid:1"}
+    other: Any = {"_id": ObjectId(), "kind": "breaker_open", "key": "rule:fcm:1"}
     [outage] = problems.find_outages(
         [broken, provider(Health.HEALTHY, name="smtp")],
         work=work,
