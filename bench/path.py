@@ -14,8 +14,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    *("access", "api", "callbacks", "console", "delivery", "devices", "domain", "monitoring"),
-    *("notifications", "notifyproject", "privacy", "providers", "recipients", "tasks"),
+    "access",
+    "api",
+    "callbacks",
+    "console",
+    "delivery",
+    "devices",
+    "domain",
+    "monitoring",
+    "notifications",
+    "notifyproject",
+    "privacy",
+    "providers",
+    "recipients",
+    "tasks",
 )
 VOCABULARY = ("domain.", "notifyproject.")
 """Values, states, and infrastructure, whose functions do not count."""

@@ -149,9 +149,19 @@ class Program:
 def worker_command(name: str, *options: str) -> list[str]:
     """Return the command of a Celery worker, as the stack starts it."""
     return [
-        *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
-        *("--hostname", f"{name}@%h"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat", *options),
+        sys.executable,
+        "-m",
+        "celery",
+        "-q",
+        "-A",
+        "notifyproject",
+        "worker",
+        "--hostname",
+        f"{name}@%h",
+        "--without-gossip",
+        "--without-mingle",
+        "--without-heartbeat",
+        *options,
     ]
 
 
@@ -160,9 +170,19 @@ def web_command(
 ) -> list[str]:
     """Return the gunicorn command for ``processes`` processes of eight threads."""
     return [
-        *(sys.executable, "-m", "gunicorn", application, "--bind", address),
-        *("--worker-class", "notifyproject.serving.worker.WebWorker"),
-        *("--workers", str(processes), "--threads", "8", *options),
+        sys.executable,
+        "-m",
+        "gunicorn",
+        application,
+        "--bind",
+        address,
+        "--worker-class",
+        "notifyproject.serving.worker.WebWorker",
+        "--workers",
+        str(processes),
+        "--threads",
+        "8",
+        *options,
     ]
 
 

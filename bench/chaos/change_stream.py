@@ -16,9 +16,14 @@ MARKER_COLLECTION = "chaos_marks"
 WATCHED = "notifications"
 END_SECONDS = 120.0
 FIELDS = (
-    *("operationType", "ns", "wallTime", "documentKey"),
-    *("fullDocument.delivery.channel", "fullDocument.delivery.status"),
-    *("fullDocument.delivery.attempt_count", "fullDocument.delivery.claim.worker"),
+    "operationType",
+    "ns",
+    "wallTime",
+    "documentKey",
+    "fullDocument.delivery.channel",
+    "fullDocument.delivery.status",
+    "fullDocument.delivery.attempt_count",
+    "fullDocument.delivery.claim.worker",
 )
 PIPELINE: list[Mapping[str, Any]] = [
     {"$match": {"ns.coll": {"$in": [WATCHED, MARKER_COLLECTION]}}},

@@ -39,9 +39,14 @@ BROKER_VARIABLE, RABBITMQ = "CHAOS_BROKER", "rabbitmq"
 LATENCY_VARIABLE = "CHAOS_LATENCY"
 """The environment variable with the milliseconds after which the providers respond."""
 SCOPES = (
-    *("notifications:write", "notifications:read", "notifications:resend"),
+    "notifications:write",
+    "notifications:read",
+    "notifications:resend",
     "notifications:critical",
-    *("recipients:write", "devices:write", "limits:write", "templates:write"),
+    "recipients:write",
+    "devices:write",
+    "limits:write",
+    "templates:write",
 )
 PYTHON = sys.executable
 COMMAND_SECONDS = 120.0

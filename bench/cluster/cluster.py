@@ -255,20 +255,44 @@ def _command(
     match name.partition("-")[0]:
         case "mongod":
             command = [
-                *(str(servers.mongod_binary()), "--dbpath", str(folder), "--nounixsocket"),
-                *("--bind_ip", f"127.0.0.1,{host.address}", "--port", str(plan.MONGOD_PORT)),
-                *("--replSet", plan.REPLICA_SET, "--oplogSize", "256"),
-                *("--wiredTigerCacheSizeGB", CACHE_GIGABYTES),
+                str(servers.mongod_binary()),
+                "--dbpath",
+                str(folder),
+                "--nounixsocket",
+                "--bind_ip",
+                f"127.0.0.1,{host.address}",
+                "--port",
+                str(plan.MONGOD_PORT),
+                "--replSet",
+                plan.REPLICA_SET,
+                "--oplogSize",
+                "256",
+                "--wiredTigerCacheSizeGB",
+                CACHE_GIGABYTES,
                 *servers.set_parameters(servers.MONGOD_PARAMETERS),
             ]
         case "valkey":
             is_replica = host is not plan.FIRST_VALKEY_PRIMARY
             primary = (plan.FIRST_VALKEY_PRIMARY.address, str(plan.VALKEY_PORT))
             command = [
-                *(str(servers.valkey_binary()), "--port", str(plan.VALKEY_PORT)),
-                *("--bind", host.address, "127.0.0.1", "--protected-mode", "no"),
-                *("--save", "", "--appendonly", "no", "--dir", str(folder)),
-                *("--repl-timeout", "10", "--repl-ping-replica-period", "2"),
+                str(servers.valkey_binary()),
+                "--port",
+                str(plan.VALKEY_PORT),
+                "--bind",
+                host.address,
+                "127.0.0.1",
+                "--protected-mode",
+                "no",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+                str(folder),
+                "--repl-timeout",
+                "10",
+                "--repl-ping-replica-period",
+                "2",
                 *(("--replicaof", *primary) if is_replica else ()),
             ]
         case "sentinel":
@@ -283,9 +307,20 @@ def _command(
         case "sandbox":
             hooks = f"{URL}/webhooks"
             command = [
-                *(PYTHON, "-m", "sandbox", "--host", host.address, "--data", str(folder)),
-                *("--port", str(plan.SANDBOX_PORT), "--webhook-url", f"{hooks}/sendgrid"),
-                *("--whatsapp-webhook-url", f"{hooks}/whatsapp", *latency_options()),
+                PYTHON,
+                "-m",
+                "sandbox",
+                "--host",
+                host.address,
+                "--data",
+                str(folder),
+                "--port",
+                str(plan.SANDBOX_PORT),
+                "--webhook-url",
+                f"{hooks}/sendgrid",
+                "--whatsapp-webhook-url",
+                f"{hooks}/whatsapp",
+                *latency_options(),
             ]
         case "web":
             options = ("--graceful-timeout", "20")
@@ -293,16 +328,32 @@ def _command(
             command = web_command("notifyproject.wsgi", address, processes=2, options=options)
         case "stream":
             command = [
-                *(sys.executable, "-m", "gunicorn", "notifyproject.asgi", "--workers", "1"),
-                *("--worker-class", "notifyproject.serving.stream_worker.StreamWorker"),
-                *("--bind", f"{host.address}:{plan.STREAM_PORT}", "--graceful-timeout", "5"),
+                sys.executable,
+                "-m",
+                "gunicorn",
+                "notifyproject.asgi",
+                "--workers",
+                "1",
+                "--worker-class",
+                "notifyproject.serving.stream_worker.StreamWorker",
+                "--bind",
+                f"{host.address}:{plan.STREAM_PORT}",
+                "--graceful-timeout",
+                "5",
             ]
         case "worker":
             command = worker_command(name)
         case _:
             command = [
                 PYTHON,
-                *("-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""),
+                "-m",
+                "celery",
+                "-q",
+                "-A",
+                "notifyproject",
+                "beat",
+                "--pidfile",
+                "",
             ]
     return command
 

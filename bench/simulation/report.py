@@ -6,8 +6,21 @@ from .engine import Outcome
 from .ledger import INVARIANTS
 
 COLUMNS = (
-    *("seed", "posts", "accepted", "later steps", "not needed", "held: limit", "held: quiet"),
-    *("over limit", "merged", "carriers", "kills", "lost", "copies", "violations", "seconds"),
+    "seed",
+    "posts",
+    "accepted",
+    "later steps",
+    "not needed",
+    "held: limit",
+    "held: quiet",
+    "over limit",
+    "merged",
+    "carriers",
+    "kills",
+    "lost",
+    "copies",
+    "violations",
+    "seconds",
 )
 
 

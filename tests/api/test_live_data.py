@@ -86,11 +86,25 @@ def safe(route: Route) -> SafeWrite | None:
 def test_live_data_covers_every_collection(world: World) -> None:
     filled = {name for name, _ in world.untouched.before}
     assert filled >= {
-        *("notifications", "delivery_attempts", "broadcasts", "digests", "recipients"),
+        "notifications",
+        "delivery_attempts",
+        "broadcasts",
+        "digests",
+        "recipients",
         "topic_members",
-        *("devices", "suppressions", "soft_bounces", "service_windows", "notification_types"),
-        *("template_versions", "callbacks", "callback_messages", "api_clients"),
-        *("idempotency_keys", "inbox_visits", "inbox_revocations", "django_admin_log"),
+        "devices",
+        "suppressions",
+        "soft_bounces",
+        "service_windows",
+        "notification_types",
+        "template_versions",
+        "callbacks",
+        "callback_messages",
+        "api_clients",
+        "idempotency_keys",
+        "inbox_visits",
+        "inbox_revocations",
+        "django_admin_log",
     }
 
 

@@ -121,8 +121,16 @@ PORTS = r"^(80:80|443:443|443:443/udp)$"
 HARDENED = {
     "type": "object",
     "required": [
-        *("image", "init", "read_only", "tmpfs", "cap_drop", "security_opt"),
-        *("logging", "mem_limit", "restart", "networks"),
+        "image",
+        "init",
+        "read_only",
+        "tmpfs",
+        "cap_drop",
+        "security_opt",
+        "logging",
+        "mem_limit",
+        "restart",
+        "networks",
     ],
     "properties": {
         "image": {"pattern": r"^(notifyproject:local|[a-z/]+:\d+\.\d+\.\d+)$"},
@@ -345,17 +353,37 @@ def test_web_runs_the_command_of_the_image() -> None:
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
 SECRET_FILES = (
-    *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
-    *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
-    *("fcm_service_account.json", "notifyproject/my-service-account.json", "apns.key"),
-    *("my-app-firebase-adminsdk-x1-0a.json", "access/tls.pem", "static/tls.key"),
+    ".env",
+    ".env.local",
+    ".env.production",
+    "notifyproject/.env",
+    "docs/.env",
+    ".data/local-credentials.json",
+    ".data/memory.json",
+    ".data/sandbox/sendgrid.pem",
+    "fcm_service_account.json",
+    "notifyproject/my-service-account.json",
+    "apns.key",
+    "my-app-firebase-adminsdk-x1-0a.json",
+    "access/tls.pem",
+    "static/tls.key",
 )
 """Secret files in a checkout: copies of .env.example, and credentials issued by providers."""
 LOCAL = (
-    *(".venv/bin/python", ".git/config", ".pytest_cache/README.md", ".mypy_cache/3.11/a.json"),
-    *("access/__pycache__/keys.cpython-311.pyc", "tests/conftest.py", "bench/__main__.py"),
-    *("clients/python/README.md", "notes.txt", "dump.archive", "notifications/dump.json"),
-    *("templates/old.html.orig", "static/console/.DS_Store", "sandbox/__main__.py"),
+    ".venv/bin/python",
+    ".git/config",
+    ".pytest_cache/README.md",
+    ".mypy_cache/3.11/a.json",
+    "access/__pycache__/keys.cpython-311.pyc",
+    "tests/conftest.py",
+    "bench/__main__.py",
+    "clients/python/README.md",
+    "notes.txt",
+    "dump.archive",
+    "notifications/dump.json",
+    "templates/old.html.orig",
+    "static/console/.DS_Store",
+    "sandbox/__main__.py",
 )
 
 STARTS = """
@@ -383,7 +411,7 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 def wanted() -> set[str]:
     """Return the tracked files that the image must contain."""
-    listed = git("ls-files", *(*SERVICE, "static", "templates"))
+    listed = git("ls-files", *SERVICE, "static", "templates")
     assert listed.returncode == 0, listed.stderr
     return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED
 

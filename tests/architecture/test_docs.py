@@ -28,7 +28,11 @@ PAGES = sorted(
 DELIVERY_FIELDS = frozenset(
     f"delivery.{field}"
     for field in (
-        *("channel", "status", "last_attempt_at", "next_attempt_at", "provider_message_id"),
+        "channel",
+        "status",
+        "last_attempt_at",
+        "next_attempt_at",
+        "provider_message_id",
         "digest_id",
     )
 )

@@ -38,16 +38,19 @@ def our_tasks() -> dict[str, Task]:
 
 def test_all_tasks_are_registered() -> None:
     assert set(our_tasks()) == {
-        *(wakeups.DELIVER, wakeups.PULL, wakeups.BROADCAST, wakeups.HEARTBEAT),
-        *(
-            wakeups.BULK_OPERATION,
-            wakeups.CLOSE_DIGESTS,
-            schedule.ALERTS,
-            schedule.ROLLUP,
-            schedule.RETENTION,
-        ),
+        wakeups.DELIVER,
+        wakeups.PULL,
+        wakeups.BROADCAST,
+        wakeups.HEARTBEAT,
+        wakeups.BULK_OPERATION,
+        wakeups.CLOSE_DIGESTS,
+        schedule.ALERTS,
+        schedule.ROLLUP,
+        schedule.RETENTION,
         "notifications.sweep",
-        *(callback_events.PUBLISH, outbox.CALL_TASK, schedule.CALLBACKS),
+        callback_events.PUBLISH,
+        outbox.CALL_TASK,
+        schedule.CALLBACKS,
     }
 
 
@@ -130,10 +133,18 @@ def test_periodic_tasks_exist() -> None:
 @each_case(
     "task",
     [
-        *(tasks.handle_wakeup, tasks.pull, tasks.run_broadcast, tasks.run_bulk_operation),
+        tasks.handle_wakeup,
+        tasks.pull,
+        tasks.run_broadcast,
+        tasks.run_bulk_operation,
         tasks.record_worker_heartbeat,
-        *(tasks.sweep, tasks.roll_up, tasks.evaluate_alerts, tasks.remove_content),
-        *(tasks.publish_callback_events, tasks.send_callbacks, tasks.sweep_callbacks),
+        tasks.sweep,
+        tasks.roll_up,
+        tasks.evaluate_alerts,
+        tasks.remove_content,
+        tasks.publish_callback_events,
+        tasks.send_callbacks,
+        tasks.sweep_callbacks,
     ],
 )
 def test_task_arguments_are_ids_and_words(task: Any) -> None:

@@ -15,15 +15,38 @@ from tests.support.source import SERVICE, calls, files, nodes, text
 
 WRITES = frozenset(
     {
-        *("insert_one", "insert_many", "update_one", "update_many", "replace_one", "bulk_write"),
-        *("delete_one", "delete_many", "find_one_and_update", "find_one_and_replace"),
-        *("find_one_and_delete", "UpdateOne", "UpdateMany", "InsertOne", "ReplaceOne", "DeleteOne"),
+        "insert_one",
+        "insert_many",
+        "update_one",
+        "update_many",
+        "replace_one",
+        "bulk_write",
+        "delete_one",
+        "delete_many",
+        "find_one_and_update",
+        "find_one_and_replace",
+        "find_one_and_delete",
+        "UpdateOne",
+        "UpdateMany",
+        "InsertOne",
+        "ReplaceOne",
+        "DeleteOne",
     }
 )
 ORM_WRITES = frozenset(
     {
-        *("save", "create", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
-        *("update", "delete", "asave", "acreate", "adelete", "aupdate"),
+        "save",
+        "create",
+        "get_or_create",
+        "update_or_create",
+        "bulk_create",
+        "bulk_update",
+        "update",
+        "delete",
+        "asave",
+        "acreate",
+        "adelete",
+        "aupdate",
     }
 )
 OURS = frozenset({"notifications", "delivery_attempts"})

@@ -127,7 +127,8 @@ def test_controls_are_at_least_24_px_large(screen: Screen, subtests: pytest.Subt
     assert failed is not None
     screen.sign_in()
     for path in (
-        *("/admin/", "/admin/notifications/failednotification/"),
+        "/admin/",
+        "/admin/notifications/failednotification/",
         f"/admin/notifications/notification/{failed.pk}/change/",
         "/admin/notifications/notificationtype/mfa_5Fcode/change/",
     ):

@@ -61,7 +61,10 @@ STOPS = (
         then=(BEATRIZ.user_id,),
         heading=BEATRIZ.user_id,
         shows=(
-            *("Recent notifications", "Devices", "Suppressions", "22:00 to 07:30"),
+            "Recent notifications",
+            "Devices",
+            "Suppressions",
+            "22:00 to 07:30",
             "Last accepted or confirmed",
         ),
         offers=("Export", "Erase", "Revoke inbox tokens"),

@@ -13,12 +13,14 @@ pytestmark = pytest.mark.usefixtures("db")
     ("locale", "scheme", "titles", "buttons"),
     [
         (
-            *("en", "light"),
+            "en",
+            "light",
             ["Stop these emails?", "You are unsubscribed", "You are subscribed again"],
             ["Unsubscribe", "Subscribe again"],
         ),
         (
-            *("pt", "dark"),
+            "pt",
+            "dark",
             [
                 "Deixar de receber estes e-mails?",
                 "A sua subscrição foi cancelada",

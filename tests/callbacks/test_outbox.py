@@ -81,7 +81,8 @@ def test_failed_message_is_due_at_the_decided_time() -> None:
     decision = Decision(AttemptOutcome.RETRY, at=NOON + MINUTE)
     settle(held, decision, status=503, error="HTTP 503.", excerpt="busy")
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
-        *("pending", "HTTP 503."),
+        "pending",
+        "HTTP 503.",
     )
     assert claim() == []
     (again,) = claim(at=NOON + MINUTE)
@@ -108,7 +109,9 @@ def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)
     assert (document["status"], document["tries"], document["replayed_at"]) == (
-        *("pending", 0, NOON + DAY),
+        "pending",
+        0,
+        NOON + DAY,
     )
     assert [message.id for message in claim(at=NOON + DAY)] == [message_id]
 

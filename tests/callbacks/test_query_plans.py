@@ -56,17 +56,20 @@ def _message(number: int) -> dict[str, Any]:
 READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "pending callbacks": ("notifications", 20, lambda: callback_marks.pending_callbacks(limit=20)),
     "due messages of a client": (
-        *("callback_messages", 10),
+        "callback_messages",
+        10,
         lambda: outbox.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),
     ),
-    "next due time of a client": (*("callback_messages", 1), lambda: outbox.next_due_at(CLIENT)),
+    "next due time of a client": ("callback_messages", 1, lambda: outbox.next_due_at(CLIENT)),
     "clients with pending messages": ("callback_messages", WAITING, outbox.waiting_clients),
     "messages of a client": (
-        *("callback_messages", 21),
+        "callback_messages",
+        21,
         lambda: outbox.page(client_id=CLIENT, status=None, limit=20, cursor=None),
     ),
     "failed messages of a client": (
-        *("callback_messages", 21),
+        "callback_messages",
+        21,
         lambda: outbox.page(
             client_id=CLIENT,
             status=CallbackStatus.FAILED,

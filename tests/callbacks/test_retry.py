@@ -34,8 +34,13 @@ def test_other_status_is_retried(status: int | None) -> None:
 @each_case(
     "tries, wait",
     [
-        *((1, 5 * SECOND), (2, 1 * MINUTE), (3, 10 * MINUTE), (4, 1 * HOUR), (5, 3 * HOUR)),
-        *((6, 8 * HOUR), (7, 11 * HOUR)),
+        (1, 5 * SECOND),
+        (2, 1 * MINUTE),
+        (3, 10 * MINUTE),
+        (4, 1 * HOUR),
+        (5, 3 * HOUR),
+        (6, 8 * HOUR),
+        (7, 11 * HOUR),
     ],
 )
 def test_delay_after_each_attempt(tries: int, wait: timedelta) -> None:
@@ -59,8 +64,14 @@ def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
 @each_case(
     "failures, open_for",
     [
-        *((0, None), (4, None), (5, 30 * SECOND), (6, 1 * MINUTE), (7, 2 * MINUTE)),
-        *((9, 8 * MINUTE), (10, 10 * MINUTE), (1_000_000, 10 * MINUTE)),
+        (0, None),
+        (4, None),
+        (5, 30 * SECOND),
+        (6, 1 * MINUTE),
+        (7, 2 * MINUTE),
+        (9, 8 * MINUTE),
+        (10, 10 * MINUTE),
+        (1_000_000, 10 * MINUTE),
     ],
 )
 def test_circuit_opens_longer_with_each_failure(failures: int, open_for: timedelta | None) -> None:

@@ -68,9 +68,16 @@ def test_page_shows_status_presence_and_preferences(console: Client) -> None:
     presence.store(ID, online)
     shown = console.get(PAGE).content.decode()
     for words in (
-        *("iPhone 15", "iOS", "Active", "Receives push notifications.", f"{now:%Y-%m-%d %H:%M}"),
-        *("Last accepted by provider", "Last receipt"),
-        *("marketing: muted", "22:00 to 07:00 (Europe/Lisbon)", "Disable"),
+        "iPhone 15",
+        "iOS",
+        "Active",
+        "Receives push notifications.",
+        f"{now:%Y-%m-%d %H:%M}",
+        "Last accepted by provider",
+        "Last receipt",
+        "marketing: muted",
+        "22:00 to 07:00 (Europe/Lisbon)",
+        "Disable",
         "Online, app in the foreground, notifications disabled in the settings",
         "/admin/notifications/notification/?q=ada",
     ):
@@ -82,8 +89,11 @@ def test_page_explains_why_a_device_is_disabled(console: Client) -> None:
     deactivate()
     shown = console.get(PAGE).content.decode()
     for words in (
-        *("Unregistered", "enabled again when the recipient opens the app.", "Enable"),
-        *("fcm: UNREGISTERED", f"/admin/notifications/notification/{'a' * 24}/change/"),
+        "Unregistered",
+        "enabled again when the recipient opens the app.",
+        "Enable",
+        "fcm: UNREGISTERED",
+        f"/admin/notifications/notification/{'a' * 24}/change/",
         "No heartbeat in the last hour",
     ):
         assert words in shown, words

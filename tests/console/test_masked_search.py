@@ -27,8 +27,12 @@ from tests.support.tables import each_case
 ADDRESSES = ("ada@example.com", "Ada@Example.com", "+351912345678", "+351 912 345 678")
 UNKNOWN = "nobody@example.com"
 BY_ADDRESS = {
-    *("notification", "failednotification", "waitingnotification"),
-    *("recipient", "suppression", "webhooklog"),
+    "notification",
+    "failednotification",
+    "waitingnotification",
+    "recipient",
+    "suppression",
+    "webhooklog",
 }
 """The models whose lists are searched by address."""
 PALETTE = "/admin/search/"

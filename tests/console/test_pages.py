@@ -17,17 +17,23 @@ from tests.support.tables import each_case
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 READ_ONLY = {
-    *("notification", "failednotification", "waitingnotification", "deliveryattempt"),
-    *("webhooklog", "recipient", "device", "callback", "callbackmessage", "logentry"),
-    *(
-        "broadcast",
-        "bulkoperation",
-        "digest",
-        "heartbeat",
-        "incident",
-        "providerstate",
-        "retentionpolicy",
-    ),
+    "notification",
+    "failednotification",
+    "waitingnotification",
+    "deliveryattempt",
+    "webhooklog",
+    "recipient",
+    "device",
+    "callback",
+    "callbackmessage",
+    "logentry",
+    "broadcast",
+    "bulkoperation",
+    "digest",
+    "heartbeat",
+    "incident",
+    "providerstate",
+    "retentionpolicy",
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 EVERY_MODEL = each_case("model", MODELS)

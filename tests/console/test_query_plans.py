@@ -101,8 +101,15 @@ def test_notification_list_uses_an_index(
 
 
 SEARCHES = (
-    *("_id", "user_id", "entity_id", "external_id", "idempotency_key"),
-    *("email", "phone", "provider_message_id", "nothing"),
+    "_id",
+    "user_id",
+    "entity_id",
+    "external_id",
+    "idempotency_key",
+    "email",
+    "phone",
+    "provider_message_id",
+    "nothing",
 )
 
 

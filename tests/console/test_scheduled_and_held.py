@@ -83,8 +83,13 @@ def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
         assert collection("notifications").count_documents(found) == 1
     shown = console.get(LIST).content.decode()
     for text in (
-        *("Quiet hours until", "Retry at", "Scheduled for", "Rate limited until"),
-        *("Held: provider paused<", "Held: circuit open<", "Held: provider unavailable<"),
+        "Quiet hours until",
+        "Retry at",
+        "Scheduled for",
+        "Rate limited until",
+        "Held: provider paused<",
+        "Held: circuit open<",
+        "Held: provider unavailable<",
     ):
         assert text in shown
     provider_pauses.pause("sendgrid", by="maria", reason="OPS-12", now=now)

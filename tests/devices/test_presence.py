@@ -44,7 +44,10 @@ def test_presence_is_a_hash_that_expires_after_an_hour(broker: redis.Redis) -> N
     presence.store(ID, ONLINE)
     assert broker.type(KEY) == b"hash"
     assert set(broker.hgetall(KEY)) == {
-        *(b"online", b"last_active", b"app_foreground", b"notification_enabled")
+        b"online",
+        b"last_active",
+        b"app_foreground",
+        b"notification_enabled",
     }
     assert LIFETIME - 5 <= broker.ttl(KEY) <= LIFETIME == 3600
 

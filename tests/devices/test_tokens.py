@@ -22,8 +22,20 @@ def test_token_of_firebase_is_a_token(token: str) -> None:
 @each_case(
     "token",
     [
-        *("", " ", "abc", "a token", "token1\n", "token1\x00", "tok\u00e9n1", "\u202etoken1"),
-        *("<script>", "../../etc/passwd", "token=1", "'token'", "$token1", "x" * (MAX_LENGTH + 1)),
+        "",
+        " ",
+        "abc",
+        "a token",
+        "token1\n",
+        "token1\x00",
+        "tok\u00e9n1",
+        "\u202etoken1",
+        "<script>",
+        "../../etc/passwd",
+        "token=1",
+        "'token'",
+        "$token1",
+        "x" * (MAX_LENGTH + 1),
     ],
 )
 def test_other_text_is_not_a_token(token: str) -> None:

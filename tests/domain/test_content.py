@@ -15,11 +15,9 @@ from tests.support.tables import each_case
 @pytest.mark.parametrize(
     "url",
     [
-        *(
-            "https://files.example.com/a",
-            "https://FILES.example.com:443/a?b#c",
-            "HTTPS://files.example.com",
-        ),
+        "https://files.example.com/a",
+        "https://FILES.example.com:443/a?b#c",
+        "HTTPS://files.example.com",
         "https://files.example.com/https://user@other.example.com:8080/",
     ],
 )
@@ -30,15 +28,26 @@ def test_host_is_parsed(url: str) -> None:
 @each_case(
     "url",
     [
-        *(
-            *("", "files.example.com/a", "//files.example.com/a", "https:files.example.com"),
-            "https://",
-        ),
-        *("http://files.example.com/a", "ftp://files.example.com/a", "file:///etc/passwd"),
-        *("https://files.example.com:80/", "https://files.example.com:8443/", "https://x:99999/"),
-        *("https://files.example.com:x/", "https://user@files.example.com/", "https://u:p@x.com/"),
-        *("https://@files.example.com/", "https://[::1", "https://[nonsense]/"),
-        *("https://%A", "https://files%2eexample.com/", "https://[fe80::1%25eth0]/"),
+        "",
+        "files.example.com/a",
+        "//files.example.com/a",
+        "https:files.example.com",
+        "https://",
+        "http://files.example.com/a",
+        "ftp://files.example.com/a",
+        "file:///etc/passwd",
+        "https://files.example.com:80/",
+        "https://files.example.com:8443/",
+        "https://x:99999/",
+        "https://files.example.com:x/",
+        "https://user@files.example.com/",
+        "https://u:p@x.com/",
+        "https://@files.example.com/",
+        "https://[::1",
+        "https://[nonsense]/",
+        "https://%A",
+        "https://files%2eexample.com/",
+        "https://[fe80::1%25eth0]/",
     ],
 )
 def test_invalid_attachment_url_has_no_host(url: str) -> None:

@@ -59,5 +59,8 @@ def test_codes_are_their_lower_case_names() -> None:
 
 def test_receipt_failures_are_listed() -> None:
     assert {code.value for code in RECEIPT_FAILURES} == {
-        *("bounced", "blocked", "dropped", "reported_failed"),
+        "bounced",
+        "blocked",
+        "dropped",
+        "reported_failed",
     }

@@ -42,8 +42,12 @@ DUE_AGAIN = State(S.PENDING, attempt_count=2)
 ENDED = [State(status) for status in S if status not in OPEN]
 
 EVERY = [
-    *(WAITING, DUE, WAITING_AGAIN, DUE_AGAIN),
-    *(State(S.SENDING, attempt_count=1), State(S.UNKNOWN, attempt_count=1)),
+    WAITING,
+    DUE,
+    WAITING_AGAIN,
+    DUE_AGAIN,
+    State(S.SENDING, attempt_count=1),
+    State(S.UNKNOWN, attempt_count=1),
     *ENDED,
 ]
 

@@ -119,7 +119,7 @@ def notify(*arguments: str) -> str:
 @RUNNING
 def test_command_sends_and_shows_the_timeline() -> None:
     text = notify(
-        *("--type", "mfa_code", "--email", "ada@example.com"), *("--data", "code=123456", "--wait")
+        "--type", "mfa_code", "--email", "ada@example.com", "--data", "code=123456", "--wait"
     )
     assert "accepted" in text
     assert "email attempt 1  sent" in text
@@ -147,8 +147,17 @@ def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
     with pytest.raises(CommandError, match="s: processing"):
         notify(
-            *("--type", "payment_confirmed", "--email", "timeout-lost@example.com"),
-            *("--data", "order_id=1", "video_title=x", "amount=1", "--wait", "--timeout", "60"),
+            "--type",
+            "payment_confirmed",
+            "--email",
+            "timeout-lost@example.com",
+            "--data",
+            "order_id=1",
+            "video_title=x",
+            "amount=1",
+            "--wait",
+            "--timeout",
+            "60",
         )
 
 

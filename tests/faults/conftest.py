@@ -68,9 +68,20 @@ def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
     def start(**changes: str) -> subprocess.Popen[bytes]:
         worker = subprocess.Popen(
             [
-                *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
-                *("--loglevel", "WARNING", "-n", f"w{len(workers)}-{os.getpid()}@%h"),
-                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+                sys.executable,
+                "-m",
+                "celery",
+                "-q",
+                "-A",
+                "notifyproject",
+                "worker",
+                "--loglevel",
+                "WARNING",
+                "-n",
+                f"w{len(workers)}-{os.getpid()}@%h",
+                "--without-gossip",
+                "--without-mingle",
+                "--without-heartbeat",
             ],
             cwd=BASE_DIR,
             env={**os.environ, **environment(), "SENDGRID_URL": provider.url, **changes},

@@ -40,8 +40,12 @@ def text(response: Any) -> str:
 
 
 FORMULAS = [
-    *("=cmd|'/C calc.exe'!Z0", '=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3"),
-    *("@SUM(1+1)", "\t=1+1"),
+    "=cmd|'/C calc.exe'!Z0",
+    '=HYPERLINK("http://evil.example","x")',
+    "+1+1",
+    "-2+3",
+    "@SUM(1+1)",
+    "\t=1+1",
 ]
 NAMES = ["Zo\u00eb", "\u0141ukasz", "\u5f20\u4f1f", "\u0639\u0645", "\U0001f600"]
 
@@ -153,7 +157,10 @@ def test_second_of_two_operators_is_told_that_it_is_done(
 def test_long_and_odd_names_break_no_page(console: Client) -> None:
     """https://github.com/nextcloud/mail/pull/7180: long subjects and errors overlapped."""
     names = (
-        *("x" * 128, "<script>alert(1)</script>", "\u202egnp.exe", "محمد بن سلمان"),
+        "x" * 128,
+        "<script>alert(1)</script>",
+        "\u202egnp.exe",
+        "محمد بن سلمان",
         "👩‍👩‍👧‍👦" * 10,
     )
     pages = [f"{NOTIFICATIONS}{failed(user_id=name)['_id']}/change/" for name in names]

@@ -539,8 +539,11 @@ def test_other_file_than_a_service_account_is_told(
 @each_case(
     "text",
     [
-        *("MessageTooBig", "iOS message is too big", "APNs payload is too large"),
-        *("Android message is too big", "Notification payload exceeds 4096 bytes"),
+        "MessageTooBig",
+        "iOS message is too big",
+        "APNs payload is too large",
+        "Android message is too big",
+        "Notification payload exceeds 4096 bytes",
         "Message size limit exceeded",
     ],
 )

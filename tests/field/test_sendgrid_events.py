@@ -447,8 +447,18 @@ def _odd_items() -> Sequence[bytes]:
         {"$gt": ""}, nested,
     )  # fmt: skip
     names = (
-        *("event", "timestamp", "sg_event_id", "sg_message_id", "reference", "email", "reason"),
-        *("type", "status", "bounce_classification", "category", "unique_args"),
+        "event",
+        "timestamp",
+        "sg_event_id",
+        "sg_message_id",
+        "reference",
+        "email",
+        "reason",
+        "type",
+        "status",
+        "bounce_classification",
+        "category",
+        "unique_args",
     )
     odd = [json.dumps(base | {name: value}) for name in names for value in values]
     odd += [json.dumps({k: v for k, v in base.items() if k != name}) for name in base]

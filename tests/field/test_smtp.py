@@ -371,7 +371,9 @@ def test_temporary_reply_about_the_recipient_says_nothing_of_the_server(
 @each_case(
     "line",
     [
-        *("451 4.3.0 Local error", "452 4.3.1 Full", "421 4.7.0 Later"),
+        "451 4.3.0 Local error",
+        "452 4.3.1 Full",
+        "421 4.7.0 Later",
         # https://github.com/knadh/listmonk/issues/2683: of one session; the next one is new.
         "421 Connection closed by server. Maximum message count per session reached.",
         # https://github.com/postalserver/postal/issues/576

@@ -111,7 +111,12 @@ def log() -> Mapping[str, Any]:
 # One odd item.
 
 ODD_STATUSES: list[Any] = [
-    *(None, 7, "x", [], True, {}),
+    None,
+    7,
+    "x",
+    [],
+    True,
+    {},
     *(status(id=value) for value in (..., None, "", 7, "w" * 1_000, "wam\ud83d", {"$gt": ""})),
     *(status(timestamp=value) for value in (..., None, "", "soon", -1, 10**11, [], True, "nan")),
     *(status(status=value) for value in (..., None, 7, [])),
@@ -129,19 +134,29 @@ LENIENT_STATUSES: list[Any] = [
 ]
 """What isn't needed may be odd."""
 ODD_MESSAGES: list[Any] = [
-    *(None, 7, "x", []),
+    None,
+    7,
+    "x",
+    [],
     *(written(timestamp=value) for value in (..., None, "soon")),
     written(type=7),
 ]
 ODD_PREFERENCES: list[Any] = [
-    *(None, 7, "x"),
+    None,
+    7,
+    "x",
     preference(timestamp=...),
     preference(timestamp="soon"),
     preference(7),
     preference(category=[]),
 ]
 ODD_CHANGES: list[Any] = [
-    *(None, 7, "x", [], {}, {"field": 7}),
+    None,
+    7,
+    "x",
+    [],
+    {},
+    {"field": 7},
     {"field": "messages"},
     {"field": "messages", "value": []},
     {"field": "messages", "value": {"statuses": {}}},
@@ -712,18 +727,20 @@ STOPS = [
         text_of(text)
         for text in ("Unsubscribe", "opt-out", "ARRÊT", "Arre\u0302t", "Parar", "SAIR")
     ),
-    *(tapped("Stop promotions"), tapped("Parar promoções"), tapped(LABEL, "STOP")),
-    *(replied("Stop", "1"), replied(LABEL, "opt_out"), replied("Stop", "x", "list_reply")),
+    tapped("Stop promotions"),
+    tapped("Parar promoções"),
+    tapped(LABEL, "STOP"),
+    replied("Stop", "1"),
+    replied(LABEL, "opt_out"),
+    replied("Stop", "x", "list_reply"),
 ]
 NO_STOPS = [
     *(system_preference(value) for value in ("maybe", None, 7, [])),
     *(text_of(text) for text in ("STOP 12345", "Stop. Thank you", "stop, o Zé não vem", "cancel")),
     *(text_of(text) for text in ("", "!", "nonstop", "s t o p", None, 7, {"$gt": ""}, "stop " * 9)),
-    *(
-        tapped("Yes"),
-        replied("Stop over", "2"),
-        now_written(type="reaction", reaction={"emoji": "stop"}),
-    ),
+    tapped("Yes"),
+    replied("Stop over", "2"),
+    now_written(type="reaction", reaction={"emoji": "stop"}),
     now_written(text="stop", group_id="Y2FwaV9ncm91cDo"),
 ]
 
@@ -818,10 +835,14 @@ UNDELIVERABLE = why(131026, "Message Undeliverable.")
     "kinds, status",
     [
         # https://github.com/chatwoot/chatwoot/issues/14529, and /pull/14149
-        *(("delivered sent", "delivered"), ("read sent delivered", "read")),
-        *(("failed sent", "failed"), ("sent failed", "failed"), ("read", "read")),
+        ("delivered sent", "delivered"),
+        ("read sent delivered", "read"),
+        ("failed sent", "failed"),
+        ("sent failed", "failed"),
+        ("read", "read"),
         # https://github.com/chatwoot/chatwoot/pull/6295, and pywa's list
-        *(("delivered deleted", "delivered"), ("delivered played", "delivered")),
+        ("delivered deleted", "delivered"),
+        ("delivered played", "delivered"),
     ],
 )
 def test_receipts_may_come_in_any_order(kinds: str, status: str) -> None:

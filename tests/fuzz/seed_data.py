@@ -9,9 +9,20 @@ from tests.support.clients.api import App
 from tests.support.openapi import api_operations
 
 ORDER = (
-    *("putRecipient", "putPreferences", "registerDevice", "joinTopic", "putSuppression"),
-    *("putType", "createTemplateVersion", "putCallback", "createNotification", "createBroadcast"),
-    *("createNotifications", "issueInboxToken", "previewNotification", "cleanUpNotifications"),
+    "putRecipient",
+    "putPreferences",
+    "registerDevice",
+    "joinTopic",
+    "putSuppression",
+    "putType",
+    "createTemplateVersion",
+    "putCallback",
+    "createNotification",
+    "createBroadcast",
+    "createNotifications",
+    "issueInboxToken",
+    "previewNotification",
+    "cleanUpNotifications",
 )
 """Operations whose examples are sent. All must succeed."""
 NAMED = {

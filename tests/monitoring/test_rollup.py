@@ -182,8 +182,11 @@ def test_metrics_match_a_recount() -> None:
     assert counts[("read", "email", "system_alert", "sendgrid")] == 1
     assert counts[("accepted", "in_app", "payment_confirmed", "")] == 1
     for metric, label, count in (
-        *(("sent", "sendgrid", 2), ("retried", "sendgrid", 2), ("unknown", "sendgrid", 1)),
-        *(("failed", "sendgrid provider_error", 1), ("withheld", "cancelled", 1)),
+        ("sent", "sendgrid", 2),
+        ("retried", "sendgrid", 2),
+        ("unknown", "sendgrid", 1),
+        ("failed", "sendgrid provider_error", 1),
+        ("withheld", "cancelled", 1),
     ):
         assert counts[(metric, "email", "payment_confirmed", label)] == count, metric
 

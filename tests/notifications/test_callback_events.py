@@ -121,7 +121,10 @@ def test_intermediate_states_are_published() -> None:
     report(document, S.READ)
     callback_events.publish_events(now=NOON)
     assert event_types(document["_id"]) == [
-        *(E.NOTIFICATION_COMPLETED, E.DELIVERY_DELIVERED, E.DELIVERY_READ, E.DELIVERY_SENT)
+        E.NOTIFICATION_COMPLETED,
+        E.DELIVERY_DELIVERED,
+        E.DELIVERY_READ,
+        E.DELIVERY_SENT,
     ]
 
 
@@ -131,7 +134,9 @@ def test_bounce_is_published_after_the_sent_event() -> None:
     report(document, S.FAILED, code=FailureCode.BOUNCED)
     callback_events.publish_events(now=NOON)
     assert sorted(event_types(document["_id"])) == [
-        *(E.DELIVERY_FAILED, E.DELIVERY_SENT, E.NOTIFICATION_COMPLETED)
+        E.DELIVERY_FAILED,
+        E.DELIVERY_SENT,
+        E.NOTIFICATION_COMPLETED,
     ]
 
 
@@ -166,8 +171,10 @@ def test_second_failure_after_a_retry_is_published() -> None:
     leases.settle_not_sent([not_sent], now=NOON + HOUR)
     callback_events.publish_events(now=NOON + HOUR)
     assert sorted(event_types(document["_id"])) == [
-        *(E.DELIVERY_FAILED, E.DELIVERY_FAILED),
-        *(E.NOTIFICATION_COMPLETED, E.NOTIFICATION_COMPLETED),
+        E.DELIVERY_FAILED,
+        E.DELIVERY_FAILED,
+        E.NOTIFICATION_COMPLETED,
+        E.NOTIFICATION_COMPLETED,
     ]
 
 

@@ -38,8 +38,11 @@ def test_marketing_email_has_a_link_with_address_and_test_flag(is_test: bool) ->
 @each_case(
     "fields",
     [
-        *({"category": Category.TRANSACTIONAL}, {"category": Category.ALERT}),
-        *({"channel": Channel.PUSH}, {"channel": Channel.WHATSAPP}, {"channel": Channel.IN_APP}),
+        {"category": Category.TRANSACTIONAL},
+        {"category": Category.ALERT},
+        {"channel": Channel.PUSH},
+        {"channel": Channel.WHATSAPP},
+        {"channel": Channel.IN_APP},
         {"recipient": Recipient(phone="+351912345678")},
     ],
 )
@@ -108,8 +111,20 @@ def test_parsed_link_hides_the_address_in_its_repr() -> None:
 @each_case(
     "text",
     [
-        *("", "a", "abc", "A" * 22, "A" * 100, "A" * (MAX_TOKEN_LENGTH + 1), "%%%%", "a/b", "="),
-        *("\u00e9" * 40, "\x00" * 40, "aaaa aaaa", "null", "../../etc/passwd"),
+        "",
+        "a",
+        "abc",
+        "A" * 22,
+        "A" * 100,
+        "A" * (MAX_TOKEN_LENGTH + 1),
+        "%%%%",
+        "a/b",
+        "=",
+        "\u00e9" * 40,
+        "\x00" * 40,
+        "aaaa aaaa",
+        "null",
+        "../../etc/passwd",
     ],
 )
 def test_malformed_token_is_refused(text: str) -> None:

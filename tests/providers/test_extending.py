@@ -67,7 +67,9 @@ def subject(paperboy: type[Any]) -> Subject:
         make=make,
         outbound=message("email", EMAIL),
         servers=http_servers(
-            *(201, b"", "X-Letter-Id: letter-1"),
+            201,
+            b"",
+            "X-Letter-Id: letter-1",
             refusals={
                 Case.TOO_MANY: socket_server.response(429, b"", ASKS_FOR_A_PAUSE),
                 Case.NO_CREDENTIALS: socket_server.response(401),
@@ -135,8 +137,15 @@ def test_example_rules_decide_the_outcome(
 
 def test_page_lists_every_place_with_a_single_channel() -> None:
     folders = (
-        *("domain", "providers", "delivery", "privacy", "monitoring", "notifications"),
-        *("recipients", "devices", "access"),
+        "domain",
+        "providers",
+        "delivery",
+        "privacy",
+        "monitoring",
+        "notifications",
+        "recipients",
+        "devices",
+        "access",
     )
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     knowing = {

@@ -52,8 +52,14 @@ REACHES: Mapping[Reach | None, str] = {
 }
 
 CONNECTION_FAILURES = (
-    *(Case.NOBODY_LISTENS, Case.NO_SUCH_HOST, Case.NOT_TAKEN),
-    *(Case.SILENT, Case.HUNG_UP, Case.RESET, Case.TRUNCATED, Case.DRIPPING),
+    Case.NOBODY_LISTENS,
+    Case.NO_SUCH_HOST,
+    Case.NOT_TAKEN,
+    Case.SILENT,
+    Case.HUNG_UP,
+    Case.RESET,
+    Case.TRUNCATED,
+    Case.DRIPPING,
 )
 """They are the same for all providers."""
 TRANSIENT = ResponseKind.TRANSIENT

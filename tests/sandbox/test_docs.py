@@ -69,12 +69,16 @@ def test_kinds_of_events_are_documented() -> None:
 
 def test_files_and_ids_are_documented() -> None:
     for name in (
-        *(WEBHOOK_PUBLIC_KEY_FILE, credentials.SERVICE_ACCOUNT_FILE),
-        *(credentials.WHATSAPP_ACCOUNT_FILE, templates.FILE),
+        WEBHOOK_PUBLIC_KEY_FILE,
+        credentials.SERVICE_ACCOUNT_FILE,
+        credentials.WHATSAPP_ACCOUNT_FILE,
+        templates.FILE,
     ):
         assert f"| `{name}` |" in TEXT
     for text in (
-        *(credentials.FCM_PROJECT_ID, credentials.SERVICE_ACCOUNT_EMAIL),
-        *(credentials.BUSINESS_ACCOUNT_ID, credentials.WHATSAPP_ACCESS_TOKEN),
+        credentials.FCM_PROJECT_ID,
+        credentials.SERVICE_ACCOUNT_EMAIL,
+        credentials.BUSINESS_ACCOUNT_ID,
+        credentials.WHATSAPP_ACCESS_TOKEN,
     ):
         assert text in TEXT

@@ -273,9 +273,13 @@ def test_push_is_shown_as_on_a_device(box: Box) -> None:
     html = page(box, "/messages/2")
     assert '<article class="push">' in html
     for words in (
-        *("<h2>Your order has shipped</h2>", "Hello Ada", "Picture: https://example.com/a.png"),
-        *("Opens https://example.com/orders/1001", "<dt>Android TTL</dt><dd><code>60s</code>"),
-        *("<dt>data.reference</dt>", "FCM reports nothing back."),
+        "<h2>Your order has shipped</h2>",
+        "Hello Ada",
+        "Picture: https://example.com/a.png",
+        "Opens https://example.com/orders/1001",
+        "<dt>Android TTL</dt><dd><code>60s</code>",
+        "<dt>data.reference</dt>",
+        "FCM reports nothing back.",
     ):
         assert words in html
     assert labels(html) == ["accepted"]
@@ -306,8 +310,11 @@ def test_whatsapp_message_is_shown_as_on_a_phone(box: Box) -> None:
     html = page(box, "/messages/2")
     assert '<article class="bubble">' in html
     for words in (
-        *("<h2>Order 1001</h2>", "Hello Ada, your order 1001 has shipped.", "The Shop"),
-        *("<li>Track it</li><li>Thanks</li>", "<dt>Template</dt><dd><code>order_shipped</code>"),
+        "<h2>Order 1001</h2>",
+        "Hello Ada, your order 1001 has shipped.",
+        "The Shop",
+        "<li>Track it</li><li>Thanks</li>",
+        "<dt>Template</dt><dd><code>order_shipped</code>",
     ):
         assert words in html
     assert "Picture: https://example.com/a.png" in page(box, "/messages/3")

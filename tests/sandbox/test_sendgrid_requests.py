@@ -164,9 +164,18 @@ def test_invalid_mail_is_refused_with_its_field(
 @each_case(
     "address",
     [
-        *("", "ada", "@example.com", "ada@example", "ada@@example.com", "ada@exa mple.com"),
-        *("ada <ada@example.com>", "ada@-example.com", "ada,bob@example.com", "ada@example.com\n"),
-        *("ädä@example.com", "a" * 65 + "@example.com"),
+        "",
+        "ada",
+        "@example.com",
+        "ada@example",
+        "ada@@example.com",
+        "ada@exa mple.com",
+        "ada <ada@example.com>",
+        "ada@-example.com",
+        "ada,bob@example.com",
+        "ada@example.com\n",
+        "ädä@example.com",
+        "a" * 65 + "@example.com",
         "ada@" + "a" * 60 + ("." + "a" * 60) * 4 + ".com",
     ],
 )
@@ -326,8 +335,18 @@ def test_attachments_that_are_no_list_of_objects_are_refused(
 HEADERS = {"List-Unsubscribe": "<https://x.example/u/1>", "X-Entity": "order-1"}
 
 RESERVED = [
-    *("x-sg-id", "X-SG-EID", "Received", "DKIM-Signature", "Content-Type"),
-    *("content-transfer-encoding", "To", "FROM", "Subject", "reply-to", "CC", "Bcc"),
+    "x-sg-id",
+    "X-SG-EID",
+    "Received",
+    "DKIM-Signature",
+    "Content-Type",
+    "content-transfer-encoding",
+    "To",
+    "FROM",
+    "Subject",
+    "reply-to",
+    "CC",
+    "Bcc",
 ]
 
 
@@ -432,6 +451,9 @@ def test_all_errors_of_optional_fields_are_listed(box: Box) -> None:
         **own(headers={"From": "x"}, substitutions=[]),
     )
     assert found == [
-        *("personalizations.0.headers.From", "personalizations.0.substitutions"),
-        *("attachments.0.content", "headers.To", "custom_args"),
+        "personalizations.0.headers.From",
+        "personalizations.0.substitutions",
+        "attachments.0.content",
+        "headers.To",
+        "custom_args",
     ]

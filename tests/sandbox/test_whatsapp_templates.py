@@ -155,7 +155,10 @@ def test_image_header_requires_one_image(chats: WhatsAppClient) -> None:
         return 200 if answer.status == 200 else error(answer)["code"]
 
     assert [send(image), send(), send(words("x")), send({"type": "image", "image": {}})] == [
-        *(200, 132000, 132012, 131008),
+        200,
+        132000,
+        132012,
+        131008,
     ]
 
 

@@ -13,11 +13,21 @@ NOBODY = "0" * 24
 """An id that doesn't exist."""
 READS = frozenset(
     {
-        *("index", "search", "autocomplete", "jsi18n", "app_list", "view_on_site"),
-        *("login", "password_change", "password_change_done"),
-        *("notifications_notificationtype_version", "notifications_notification_refresh"),
-        *("notifications_notification_email", "notifications_notificationtype_email"),
-        *("notifications_bulkoperation_progress", "notifications_bulkoperation_results"),
+        "index",
+        "search",
+        "autocomplete",
+        "jsi18n",
+        "app_list",
+        "view_on_site",
+        "login",
+        "password_change",
+        "password_change_done",
+        "notifications_notificationtype_version",
+        "notifications_notification_refresh",
+        "notifications_notification_email",
+        "notifications_notificationtype_email",
+        "notifications_bulkoperation_progress",
+        "notifications_bulkoperation_results",
     }
 )
 """Addresses that change at most the session."""
@@ -73,10 +83,14 @@ REAUTHENTICATED = frozenset(
     {
         "access_apiclient_issue_key",
         "notifications_notification_reveal",
-        *("recipients_recipient_reveal", "recipients_recipient_export"),
+        "recipients_recipient_reveal",
+        "recipients_recipient_export",
         "recipients_recipient_erase",
-        *("access_staffuser_add", "access_staffuser_change", "auth_user_password_change"),
-        *("auth_group_add", "auth_group_change"),
+        "access_staffuser_add",
+        "access_staffuser_change",
+        "auth_user_password_change",
+        "auth_group_add",
+        "auth_group_change",
     }
 )
 """Names of URLs whose POST requires a password or code of the last 10 minutes."""

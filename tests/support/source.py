@@ -9,9 +9,21 @@ from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
 SERVICE = (
-    *("access", "api", "tasks", "callbacks", "console", "delivery"),
-    *("devices", "domain", "monitoring", "notifications", "notifyproject", "privacy"),
-    *("providers", "recipients", "wizard"),
+    "access",
+    "api",
+    "tasks",
+    "callbacks",
+    "console",
+    "delivery",
+    "devices",
+    "domain",
+    "monitoring",
+    "notifications",
+    "notifyproject",
+    "privacy",
+    "providers",
+    "recipients",
+    "wizard",
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 

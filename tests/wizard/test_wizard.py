@@ -156,8 +156,15 @@ def test_secrets_file_that_others_may_read_is_named(
 def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) -> None:
     answers = iter(
         [
-            *(GENERAL["PUBLIC_URL"], "https://app.example.com", "sendgrid", GENERAL["EMAIL_FROM"]),
-            *("", "y", "", "n", "n"),
+            GENERAL["PUBLIC_URL"],
+            "https://app.example.com",
+            "sendgrid",
+            GENERAL["EMAIL_FROM"],
+            "",
+            "y",
+            "",
+            "n",
+            "n",
         ]
     )
     keys = iter(["SG.revoked", "SG.sandbox"])

@@ -64,8 +64,13 @@ def reading(running: Cluster, count: int) -> Iterator[Readers]:
     program = Program(
         name="readers",
         command=[
-            *(sys.executable, "-m", "bench.chaos.stream_clients"),
-            *(EDGE.address, str(PROXY_PORT), str(tokens), str(log_file)),
+            sys.executable,
+            "-m",
+            "bench.chaos.stream_clients",
+            EDGE.address,
+            str(PROXY_PORT),
+            str(tokens),
+            str(log_file),
         ],
         environment=running.environment,
         log=running.folder / "readers.log",

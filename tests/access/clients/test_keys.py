@@ -87,11 +87,18 @@ def test_wrong_secret_is_rejected() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        *(lambda text: "", lambda text: text[:-1], lambda text: text + "x"),
-        *(lambda text: text.upper(), lambda text: " " + text, lambda text: text + "\n"),
-        *(lambda text: text.replace("ntf_", "NTF_"), lambda text: text.replace("ntf_", "")),
-        *(lambda text: f"ntf_aaaaaaaaaa_{text[-43:]}", lambda text: text[:-1] + "\u00e9"),
-        *(lambda text: text[:4] + "$ne" + text[7:], lambda text: "ntf_" + "a" * 100_000),
+        lambda text: "",
+        lambda text: text[:-1],
+        lambda text: text + "x",
+        lambda text: text.upper(),
+        lambda text: " " + text,
+        lambda text: text + "\n",
+        lambda text: text.replace("ntf_", "NTF_"),
+        lambda text: text.replace("ntf_", ""),
+        lambda text: f"ntf_aaaaaaaaaa_{text[-43:]}",
+        lambda text: text[:-1] + "\u00e9",
+        lambda text: text[:4] + "$ne" + text[7:],
+        lambda text: "ntf_" + "a" * 100_000,
     ],
 )
 def test_malformed_key_is_rejected(change: Any) -> None:

@@ -102,7 +102,9 @@ def test_test_event_is_sent_whatever_is_subscribed(shop: App, receiver: Receiver
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test")
     assert (sent.status_code, sent.json()["status"], sent.json()["type"]) == (
-        *(202, "pending", "test"),
+        202,
+        "pending",
+        "test",
     )
     worker.run_round(shop.id, clock=utc_now)
     (request,) = receiver.requests

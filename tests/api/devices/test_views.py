@@ -356,9 +356,13 @@ def test_invalid_list_query_is_refused(
 @each_case("device_id", ["x", "0" * 64, "A" * 64, "0" * 63, ID[:-1] + "g", "%00"])
 def test_unknown_device_is_not_found(app: App, device_id: str) -> None:
     calls = [
-        *(("GET", "", None), ("PATCH", "", {"language": "pt"})),
-        *(("PATCH", "", {"device_token": "new-token"}), ("PATCH", "", {"is_active": True})),
-        *(("DELETE", "", None), ("POST", "/heartbeat", PRESENCE), ("PUT", "/preferences", {})),
+        ("GET", "", None),
+        ("PATCH", "", {"language": "pt"}),
+        ("PATCH", "", {"device_token": "new-token"}),
+        ("PATCH", "", {"is_active": True}),
+        ("DELETE", "", None),
+        ("POST", "/heartbeat", PRESENCE),
+        ("PUT", "/preferences", {}),
     ]
     for method, below, body in calls:
         answer = call(app, method, f"/devices/{device_id}{below}", body)

@@ -8,8 +8,14 @@ from tests.support.tables import each_case
 @each_case(
     "header",
     [
-        *(None, "", "Bearer", "Bearer ", "Bearer x", "Bearer ntf_abcdefghij_" + "x" * 43),
-        *("Basic YWRhOmFkYQ==", "Token ntf_abcdefghij_" + "x" * 43),
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer x",
+        "Bearer ntf_abcdefghij_" + "x" * 43,
+        "Basic YWRhOmFkYQ==",
+        "Token ntf_abcdefghij_" + "x" * 43,
         "Bearer ntf_" + "é" * 10 + "_" + "x" * 43,
     ],
 )

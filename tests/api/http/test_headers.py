@@ -9,9 +9,16 @@ from tests.support.clients.api import App
 from tests.support.tables import each_case
 
 API_PATHS = [
-    *("/healthz", "/readyz", "/api/schema", "/api/v1/notifications"),
-    *("/api/v1/notifications/unknown", "/api/v1/inbox", "/api/v1/nowhere", "/webhooks/sendgrid"),
-    *("/nowhere", "/"),
+    "/healthz",
+    "/readyz",
+    "/api/schema",
+    "/api/v1/notifications",
+    "/api/v1/notifications/unknown",
+    "/api/v1/inbox",
+    "/api/v1/nowhere",
+    "/webhooks/sendgrid",
+    "/nowhere",
+    "/",
 ]
 PAGES = ["/admin/", "/admin/login/", "/admin/nowhere/", "/api/docs"]
 PRIVATE = ["/api/v1/notifications", "/api/v1/inbox", "/webhooks/sendgrid", "/admin/login/"]

@@ -147,9 +147,24 @@ def test_language_is_accepted(app: App, locale: str) -> None:
 @each_case(
     "locale",
     [
-        *("", "p", "pt BR", "pt;q=1", "../pt", "<b>", "português"),
+        "",
+        "p",
+        "pt BR",
+        "pt;q=1",
+        "../pt",
+        "<b>",
+        "português",
         # No registry knows the first word: a language's name, a country, a private tag
-        *("p-BR", "b+p", "x-own", "c_US", "english", "Português", "port", "jp", "us-EN", "xx"),
+        "p-BR",
+        "b+p",
+        "x-own",
+        "c_US",
+        "english",
+        "Português",
+        "port",
+        "jp",
+        "us-EN",
+        "xx",
     ],
 )
 def test_other_text_is_no_language(app: App, locale: str) -> None:

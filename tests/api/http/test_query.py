@@ -26,8 +26,22 @@ MALFORMED = [
     (f"cursor={quote('WyJhZnRlciIsMV0:1aaaaa:' + 'x' * 43)}", "invalid_cursor"),
 ]
 SIZES = [
-    *("0", "-1", "101", "1000000", "ten", "", "1.5", "1e2", "%D9%A3", "%00", "9" * 5_000),
-    *("%2B5", "0x10", " 5", "0000019999", "000100"),
+    "0",
+    "-1",
+    "101",
+    "1000000",
+    "ten",
+    "",
+    "1.5",
+    "1e2",
+    "%D9%A3",
+    "%00",
+    "9" * 5_000,
+    "%2B5",
+    "0x10",
+    " 5",
+    "0000019999",
+    "000100",
 ]
 
 
@@ -129,13 +143,15 @@ def test_route_without_parameters_refuses_any(app: App) -> None:
     device_id = app.put("/devices", device).json()["id"]
     notification_id = app.notify().json()["id"]
     for path in (
-        *("/recipients/ada", "/recipients/ada/preferences", "/recipients/ada/limits"),
-        *(
-            f"/devices/{device_id}",
-            f"/notifications/{notification_id}",
-            f"/notifications/{notification_id}/attempts",
-        ),
-        *("/types/payment_confirmed", "/limits", "/callbacks"),
+        "/recipients/ada",
+        "/recipients/ada/preferences",
+        "/recipients/ada/limits",
+        f"/devices/{device_id}",
+        f"/notifications/{notification_id}",
+        f"/notifications/{notification_id}/attempts",
+        "/types/payment_confirmed",
+        "/limits",
+        "/callbacks",
     ):
         answer = app.get(path, colour="red")
         assert (answer.status_code, answer.json()["code"]) == (400, "unknown_parameter"), path

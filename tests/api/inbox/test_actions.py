@@ -49,7 +49,9 @@ def test_first_choice_stays_and_marks_as_read(app: App, ada: InboxUser) -> None:
     document = asked(app)
     first = act(ada, document)
     assert (first.status_code, first.json()["action"], first.json()["is_read"]) == (
-        *(200, "approve", True),
+        200,
+        "approve",
+        True,
     )
     again = act(ada, document, "reject").json()
     assert (again["action"], again["acted_at"]) == ("approve", first.json()["acted_at"])

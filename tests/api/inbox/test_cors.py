@@ -12,8 +12,13 @@ from tests.support.tables import each_case
 
 PAGE = "https://app.example.com"
 OTHER_ORIGINS = [
-    *("https://evil.example", "https://app.example.com.evil.example", "http://app.example.com"),
-    *("https://app.example.com:8443", "null", "*", "https://app.example.com, https://evil.example"),
+    "https://evil.example",
+    "https://app.example.com.evil.example",
+    "http://app.example.com",
+    "https://app.example.com:8443",
+    "null",
+    "*",
+    "https://app.example.com, https://evil.example",
 ]
 
 

@@ -173,7 +173,10 @@ def test_revoking_all_tokens_keeps_later_ones(app: App) -> None:
         assert app.delete("/inbox/tokens?user_id=ada").status_code == 204
         after = InboxUser(app=app)
         assert [person.get().status_code for person in (*before, after, eve)] == [
-            *(401, 401, 200, 200)
+            401,
+            401,
+            200,
+            200,
         ]
         before.append(after)
         before.pop(0)

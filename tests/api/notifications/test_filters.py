@@ -210,14 +210,25 @@ def test_invalid_value_is_refused_with_its_pointer(query: str, place: tuple[str,
 def test_all_problems_are_reported_at_once() -> None:
     found = problems("status=x&limit=0&unread=x&created_after=x&user_id=%00")
     assert {pointer for pointer, _ in found} == {
-        *("/status", "/limit", "/unread", "/created_after", "/user_id")
+        "/status",
+        "/limit",
+        "/unread",
+        "/created_after",
+        "/user_id",
     }
 
 
 @each_case(
     "cursor",
     [
-        *("", "x", "eyJhIjoxfQ", "a:b:c", "null", "../..", "$gt", "x" * 500),
+        "",
+        "x",
+        "eyJhIjoxfQ",
+        "a:b:c",
+        "null",
+        "../..",
+        "$gt",
+        "x" * 500,
         signing.dumps([0, ["t", 1], ["o", str(ID)]], salt="another"),
         signing.dumps([0, ["t", 1], ["o", str(ID)]], salt=SALT)[:-1],
         signing.dumps([0, ["t", 1], ["o", str(ID)]], key="another" * 8, salt=SALT),

@@ -24,7 +24,9 @@ def preview(app: App, **fields: Any) -> dict[str, Any]:
 def test_every_channel_is_rendered(app: App) -> None:
     body = preview(app)
     assert (body["type"], body["category"], body["priority"]) == (
-        *("payment_confirmed", "transactional", "high"),
+        "payment_confirmed",
+        "transactional",
+        "high",
     )
     assert (body["template_id"], body["template_version"]) == ("payment_confirmed", 0)
     email, push, whatsapp, in_app = body["channels"].values()

@@ -436,13 +436,24 @@ def test_inbox_uses_tokens_and_token_routes_use_keys(described: Any) -> None:
 
 def test_every_inbox_operation_is_described(described: Any) -> None:
     assert set(inbox_operations(of_tokens=False)) == {
-        *("listInbox", "countInbox", "readAllInbox", "streamInbox"),
-        *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
-        *("snoozeInboxItem", "unsnoozeInboxItem", "actOnInboxItem"),
-        *("getInboxPreferences", "putInboxPreferences"),
+        "listInbox",
+        "countInbox",
+        "readAllInbox",
+        "streamInbox",
+        "readInboxItem",
+        "unreadInboxItem",
+        "archiveInboxItem",
+        "unarchiveInboxItem",
+        "snoozeInboxItem",
+        "unsnoozeInboxItem",
+        "actOnInboxItem",
+        "getInboxPreferences",
+        "putInboxPreferences",
     }
     assert set(inbox_operations(of_tokens=True)) == {
-        *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens")
+        "issueInboxToken",
+        "revokeInboxToken",
+        "revokeInboxTokens",
     }
     stream = inbox_operations(of_tokens=False)["streamInbox"]
     assert "text/event-stream" in stream["responses"]["200"]["content"]

@@ -240,7 +240,8 @@ BAD_PREFERENCES: list[tuple[Any, str, str]] = [
     ({"alert": {"channels": ["push"], "muted_channels": ["push"]}}, MUTED, "conflict"),
     (
         {"alert": {"notify_before": 3600}, "marketing": {"notify_before": 59}},
-        *("/marketing/notify_before", "out_of_range"),
+        "/marketing/notify_before",
+        "out_of_range",
     ),
     ({"alert": {"notify_before": 2_592_001}}, "/alert/notify_before", "out_of_range"),
     ({"new_sale": {"notify_before": 3600}}, "/new_sale/notify_before", "not_a_reminder"),
@@ -267,7 +268,9 @@ def test_all_problems_are_reported_with_suggestions(ada: App) -> None:
         ada, mfa_code={"muted": True}, marketnig={"muted": True}, alert={"channels": []}
     )
     assert set(pointers(answer)) == {
-        *("/preferences/mfa_code/muted", "/preferences/marketnig", "/preferences/alert/channels")
+        "/preferences/mfa_code/muted",
+        "/preferences/marketnig",
+        "/preferences/alert/channels",
     }
     (unknown,) = [e for e in answer.json()["errors"] if e["code"] == "unknown_type"]
     assert "Did you mean marketing?" in unknown["detail"]

@@ -79,8 +79,11 @@ def test_unregistered_recipient_is_not_found(app: App) -> None:
 def test_invalid_user_id_is_not_found(app: App, user_id: str) -> None:
     path = f"/recipients/{user_id}"
     answers = [
-        *(app.get(path), app.delete(path), app.get(f"{path}/export")),
-        *(app.get(f"{path}/preferences"), app.put(f"{path}/preferences", {})),
+        app.get(path),
+        app.delete(path),
+        app.get(f"{path}/export"),
+        app.get(f"{path}/preferences"),
+        app.put(f"{path}/preferences", {}),
     ]
     assert [answer.status_code for answer in answers] == [404] * 5
     # Where it would be stored, the code says why. A longer one has no route.

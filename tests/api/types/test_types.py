@@ -218,7 +218,8 @@ def test_invalid_slug_is_refused(app: App, slug: str) -> None:
         ({"approved_templates": [{**W, "x": 1}]}, "/approved_templates/0/x", "unknown_field"),
         (
             {"approved_templates": [{**W, "parameters": ["order"]}]},
-            *("/approved_templates/0/parameters/0", "unknown_variable"),
+            "/approved_templates/0/parameters/0",
+            "unknown_variable",
         ),
         ({"example_data": {"$where": 1}}, "/example_data/$where", "forbidden_key"),
         ({"example_data": {"a": {"b.c": 1}}}, "/example_data/a/b.c", "forbidden_key"),
@@ -279,9 +280,14 @@ def editor(app: App) -> App:
 @each_case(
     "change",
     [
-        *({"channels": ["in_app"]}, {"channels": ["push"]}, {"ttl_seconds": 1}),
-        *({"category": "marketing"}, {"approved_templates": []}, {"notify_before_seconds": 60}),
-        *({"is_active": False}, {"priority": "normal"}),
+        {"channels": ["in_app"]},
+        {"channels": ["push"]},
+        {"ttl_seconds": 1},
+        {"category": "marketing"},
+        {"approved_templates": []},
+        {"notify_before_seconds": 60},
+        {"is_active": False},
+        {"priority": "normal"},
         {
             "channels": ["email", "push"],
             "plan": {"steps": [{"channels": ["email"]}, {"channels": ["push"], "after": 60}]},
@@ -329,9 +335,12 @@ def test_rest_of_a_login_code_is_changed_without_types_admin(app: App) -> None:
 @each_case(
     "body, is_refused",
     [
-        *(("Your code is {{1}}.", False), ("Code {{1}}, see https://example.com/ now", False)),
-        *(("See https://evil.example/{{1}} now", True), ("At {{1}}.evil.example now", True)),
-        *(("See evil.example/{{ 1 }} {% now", True), ("Say whatsapp:{{1}} now", True)),
+        ("Your code is {{1}}.", False),
+        ("Code {{1}}, see https://example.com/ now", False),
+        ("See https://evil.example/{{1}} now", True),
+        ("At {{1}}.evil.example now", True),
+        ("See evil.example/{{ 1 }} {% now", True),
+        ("Say whatsapp:{{1}} now", True),
     ],
 )
 def test_wording_for_whatsapp_puts_no_secret_into_a_link(

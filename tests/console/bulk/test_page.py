@@ -137,7 +137,10 @@ def test_operation_is_paused_resumed_and_cancelled(operator: Client) -> None:
     lines = LogEntry.objects.filter(object_id=str(operation.id)).order_by("id")
     assert {line.user.username for line in lines} == {"olga"}
     assert [line.change_message for line in lines] == [
-        *("Started: SendGrid is back", "Paused.", "Resumed.", "Cancelled.")
+        "Started: SendGrid is back",
+        "Paused.",
+        "Resumed.",
+        "Cancelled.",
     ]
 
 

@@ -47,9 +47,15 @@ def test_filters_select_matching_notifications(console: Client) -> None:
         client_id=client_id,
     )
     for query in (
-        *("status=queued", "channel=push", "delivery_status=delivered"),
-        *("type=system_alert", "category=alert", "priority=critical", f"client={client_id}"),
-        *("channel=in_app&delivery_status=delivered", "delivery_status=pending&channel=push"),
+        "status=queued",
+        "channel=push",
+        "delivery_status=delivered",
+        "type=system_alert",
+        "category=alert",
+        "priority=critical",
+        f"client={client_id}",
+        "channel=in_app&delivery_status=delivered",
+        "delivery_status=pending&channel=push",
     ):
         assert listed(console, f"{LIST}?{query}") == [other["_id"]], query
     assert listed(console, f"{LIST}?delivery_status=sent") == [plain["_id"]]
@@ -69,7 +75,7 @@ def test_list_of_all_has_the_failure_filters(console: Client) -> None:
 def test_search_finds_every_identifier_and_address(console: Client) -> None:
     now = utc_now()
     document = factories.settled(
-        *(S.SENT,),
+        S.SENT,
         at=now,
         created_at=now,
         user_id="user-9",
@@ -81,9 +87,18 @@ def test_search_finds_every_identifier_and_address(console: Client) -> None:
     factories.accepted(created_at=now)
     identifier = document["_id"]
     for text in (
-        *(str(identifier), f"{identifier}.email.1", "user-9", "order-9", "ext-9", "key-9"),
-        *("sg-1", "Nine@example.com", "Nine@EXAMPLE.com", "%2B351912345679"),
-        *("%2B351 912 345 679", "  user-9  "),
+        str(identifier),
+        f"{identifier}.email.1",
+        "user-9",
+        "order-9",
+        "ext-9",
+        "key-9",
+        "sg-1",
+        "Nine@example.com",
+        "Nine@EXAMPLE.com",
+        "%2B351912345679",
+        "%2B351 912 345 679",
+        "  user-9  ",
     ):
         assert listed(console, f"{LIST}?q={text}") == [identifier], text
     for text in ("user-", "nine", "order", str(ObjectId()), "%2B351", "$ne", "{}"):

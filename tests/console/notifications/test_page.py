@@ -50,9 +50,14 @@ def test_page_shows_result_cause_and_attempts(console: Client) -> None:
     shown = page(console, document)
     for words in (
         "Email failed once: provider error (5xx). No more retries.",
-        *("The provider had a problem of its own. (503)", "retry when it has recovered."),
-        *("Attempt 1 <span", "SendGrid · 12 ms", "&quot;status&quot;: 503"),
-        *("Payment confirmed to ada", "order-7", "1 of 4"),
+        "The provider had a problem of its own. (503)",
+        "retry when it has recovered.",
+        "Attempt 1 <span",
+        "SendGrid · 12 ms",
+        "&quot;status&quot;: 503",
+        "Payment confirmed to ada",
+        "order-7",
+        "1 of 4",
     ):
         assert words in shown, words
 
@@ -133,7 +138,7 @@ def test_page_masks_addresses_for_support(console: Client, support: Client) -> N
     )
     response = {"status": 400, "excerpt": "no such user ada@example.com"}
     outcome = factories.settlement(
-        *(begun, S.FAILED), at=now, response=response, reason="ada@example.com is wrong"
+        begun, S.FAILED, at=now, response=response, reason="ada@example.com is wrong"
     )
     leases.settle([outcome], now=now)
     document = factories.read(begun.notification_id)
@@ -261,7 +266,8 @@ def test_deleted_notification_is_found_and_restored() -> None:
     assert listed(viewer, f"{LIST}?deleted=yes") == []
     (entry,) = LogEntry.objects.all()
     assert (entry.user.username, entry.change_message) == (
-        *("rui", "Restored what its client had deleted."),
+        "rui",
+        "Restored what its client had deleted.",
     )
     again = operator.post(restore, follow=True).content.decode()
     assert "1 skipped: It isn&#x27;t deleted" in again

@@ -107,8 +107,11 @@ def test_timeline_tells_why_an_email_bounced_and_who_resent_it(console: Client) 
         (
             (K.CLICKED, K.OPENED, K.DELIVERED, K.DEFERRED, K.QUEUED),
             [
-                *("Queued by the provider", "Deferred by the receiving server", "Delivered"),
-                *("Opened", "Clicked"),
+                "Queued by the provider",
+                "Deferred by the receiving server",
+                "Delivered",
+                "Opened",
+                "Clicked",
             ],
         ),
         ((K.BOUNCED, K.QUEUED), ["Queued by the provider", "Bounced", "Address suppressed"]),
@@ -155,7 +158,13 @@ def test_receipt_of_a_retry_stands_after_the_retry() -> None:
         event(62.1, "resent", Rank.RESENT),
     ]
     assert [event.title for event in in_order(events)] == [
-        *("accepted", "attempt 1", "deferred", "attempt 2", "queued", "delivered", "resent")
+        "accepted",
+        "attempt 1",
+        "deferred",
+        "attempt 2",
+        "queued",
+        "delivered",
+        "resent",
     ]
 
 
@@ -223,7 +232,8 @@ def test_push_names_the_device_of_each_attempt_and_receipt(
     [
         (FailureCode.QUIET_HOURS, None, "Next: Email Quiet hours until "),
         (
-            *(FailureCode.CHANNEL_UNAVAILABLE, WaitReason.PROVIDER_PAUSED),
+            FailureCode.CHANNEL_UNAVAILABLE,
+            WaitReason.PROVIDER_PAUSED,
             "Next: Email Held: SendGrid paused by maria (OPS-12)",
         ),
     ],

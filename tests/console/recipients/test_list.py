@@ -120,8 +120,13 @@ def test_address_is_found_in_other_spellings(console: Client) -> None:
 def test_recipient_page_shows_preferences_and_suppressions(console: Client) -> None:
     shown = console.get(f"{RECIPIENTS}ada/change/").content.decode()
     for words in (
-        *(ADA, "+351912345678", "22:00 to 07:00 (Europe/Lisbon)", "Hard bounce", "Muted"),
-        *("/admin/notifications/notification/?q=ada", "ada@work.example"),
+        ADA,
+        "+351912345678",
+        "22:00 to 07:00 (Europe/Lisbon)",
+        "Hard bounce",
+        "Muted",
+        "/admin/notifications/notification/?q=ada",
+        "ada@work.example",
     ):
         assert words in shown, words
 

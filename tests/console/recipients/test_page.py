@@ -54,9 +54,20 @@ def test_page_shows_all_data_of_a_recipient(ada: Any, console: Client) -> None:
     )
     shown = page(console)
     for words in (
-        *("Ada", ADA, "+351912345678", "order-7", "Failed", "Payment confirmed"),
-        *("Pixel 9", "Android", "Unsubscribed", "Marketing", "Muted", "Push muted"),
-        *("Clients that can issue inbox tokens (15 min each): Shop", "All notifications"),
+        "Ada",
+        ADA,
+        "+351912345678",
+        "order-7",
+        "Failed",
+        "Payment confirmed",
+        "Pixel 9",
+        "Android",
+        "Unsubscribed",
+        "Marketing",
+        "Muted",
+        "Push muted",
+        "Clients that can issue inbox tokens (15 min each): Shop",
+        "All notifications",
         f"/admin/notifications/notification/{ada['_id']}/change/",
     ):
         assert words in shown, words

@@ -25,8 +25,13 @@ def test_clock_omits_todays_date() -> None:
 @each_case(
     "seconds, text",
     [
-        *((-5, "0 s"), (1, "1 s"), (59, "59 s"), (60, "1 min")),
-        *((7_300, "2 h"), (86_400, "1 d"), (200_000, "2 d")),
+        (-5, "0 s"),
+        (1, "1 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (7_300, "2 h"),
+        (86_400, "1 d"),
+        (200_000, "2 d"),
     ],
 )
 def test_duration_has_its_largest_unit(seconds: float, text: str) -> None:

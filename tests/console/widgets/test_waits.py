@@ -31,7 +31,9 @@ TIMED = {
     WaitReason.QUIET_HOURS,
     WaitReason.RATE_LIMITED,
     WaitReason.STEP,
-    *(WaitReason.PROVIDER_PAUSED, WaitReason.CIRCUIT_OPEN, WaitReason.PROVIDER_UNAVAILABLE),
+    WaitReason.PROVIDER_PAUSED,
+    WaitReason.CIRCUIT_OPEN,
+    WaitReason.PROVIDER_UNAVAILABLE,
 }
 """The others end when their cause does, which no clock tells. A provider's has a next check."""
 

@@ -39,7 +39,9 @@ def test_fallback_channel_is_a_plan_of_two_steps() -> None:
     plan = plan_of({"fallback_channel": "push", "fallback_after_seconds": 90})
     assert plan is not None
     assert (plan.until, plan.step_of(Channel.PUSH), plan.step_of(Channel.EMAIL)) == (
-        *(Until.DELIVERED, 2, 1),
+        Until.DELIVERED,
+        2,
+        1,
     )
     assert plan_of({"fallback_channel": None, "plan": None}) is None
 

@@ -24,7 +24,9 @@ def change(slug: str, **fields: Any) -> None:
 def test_migration_adds_every_shipped_type(default: DefaultType) -> None:
     kind = types.get_type(default.slug)
     assert (kind.slug, kind.category, kind.priority) == (
-        *(default.slug, default.category, default.priority),
+        default.slug,
+        default.category,
+        default.priority,
     )
     assert kind.channels == default.channels
     assert kind.max_retries == default.max_retries

@@ -115,8 +115,12 @@ def test_sandbox_has_approved_the_built_in_templates() -> None:
 @each_case(
     "value, example",
     [
-        *(("\ncustomer \n1234", "customer 1234"), ("a\t b" + " " * 9 + "c", "a b c")),
-        *(("", "order_id"), (" \n", "order_id"), (["A", "B"], "AB"), (7, "7")),
+        ("\ncustomer \n1234", "customer 1234"),
+        ("a\t b" + " " * 9 + "c", "a b c"),
+        ("", "order_id"),
+        (" \n", "order_id"),
+        (["A", "B"], "AB"),
+        (7, "7"),
     ],
 )
 def test_example_is_one_line_with_a_text(value: Any, example: str) -> None:

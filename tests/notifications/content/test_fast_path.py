@@ -75,11 +75,20 @@ def test_values_are_escaped_in_html() -> None:
 @each_case(
     "source",
     [
-        *("{{ name | upcase }}", "{{ 'text' }}", "{{ items[0] }}", "{{ items.size }}"),
-        *("{{ items.first }}", "{{ now }}", "{% if today %}x{% endif %}", "{{ partial }}"),
-        *("{% if name == 'Ada' %}x{% endif %}", "{% if name and count %}x{% endif %}"),
-        *("{% if name %}x{% elsif count %}y{% endif %}", "{% if name %}  {% endif %}"),
-        *("{% unless name %}x{% endunless %}", "{% for one in items %}{{ one }}{% endfor %}"),
+        "{{ name | upcase }}",
+        "{{ 'text' }}",
+        "{{ items[0] }}",
+        "{{ items.size }}",
+        "{{ items.first }}",
+        "{{ now }}",
+        "{% if today %}x{% endif %}",
+        "{{ partial }}",
+        "{% if name == 'Ada' %}x{% endif %}",
+        "{% if name and count %}x{% endif %}",
+        "{% if name %}x{% elsif count %}y{% endif %}",
+        "{% if name %}  {% endif %}",
+        "{% unless name %}x{% endunless %}",
+        "{% for one in items %}{{ one }}{% endfor %}",
         "{% assign x = 1 %}{{ x }}",
     ],
 )
@@ -111,8 +120,20 @@ VALUES = st.recursive(
 )
 PIECES = st.sampled_from(
     [
-        *("{{ a }}", "{{ a.b }}", "{{ b.a.b }}", "{{- a -}}", "{{ a.size }}", "{{ now.a }}"),
-        *("{% if a %}", "{% if a.b %}", "{% else %}", "{% endif %}", "text ", "<b>", "\n", " "),
+        "{{ a }}",
+        "{{ a.b }}",
+        "{{ b.a.b }}",
+        "{{- a -}}",
+        "{{ a.size }}",
+        "{{ now.a }}",
+        "{% if a %}",
+        "{% if a.b %}",
+        "{% else %}",
+        "{% endif %}",
+        "text ",
+        "<b>",
+        "\n",
+        " ",
     ]
 )
 

@@ -29,8 +29,11 @@ def test_inline_style_wins() -> None:
 @pytest.mark.parametrize(
     "liquid",
     [
-        *("{{ a }}", "{{ a | default: '<b> & \"c\"' }}", "{% if a > 1 and b < 2 %}x{% endif %}"),
-        *("{% comment %}<p>{% endcomment %}", "{%- assign x = a -%}"),
+        "{{ a }}",
+        "{{ a | default: '<b> & \"c\"' }}",
+        "{% if a > 1 and b < 2 %}x{% endif %}",
+        "{% comment %}<p>{% endcomment %}",
+        "{%- assign x = a -%}",
     ],
 )
 def test_liquid_is_kept(liquid: str) -> None:

@@ -191,9 +191,14 @@ def test_number_of_languages_is_limited() -> None:
 
 
 URLS = [
-    *("https://example.com/?c={{ code }}", "HTTPS://example.com/{{ code }}/x", "app://x/{{code}}"),
-    *("www.example.com/{{ code }}", "example.com/{{ code }}", "mailto:{{ code }}@example.com"),
-    *("(https://example.com/{{ code | upcase }})", "https://example.com/{{ code | slice: 0, 1 }}"),
+    "https://example.com/?c={{ code }}",
+    "HTTPS://example.com/{{ code }}/x",
+    "app://x/{{code}}",
+    "www.example.com/{{ code }}",
+    "example.com/{{ code }}",
+    "mailto:{{ code }}@example.com",
+    "(https://example.com/{{ code | upcase }})",
+    "https://example.com/{{ code | slice: 0, 1 }}",
     "https://example.com/{% if order == '0' %}{{ code }}{% endif %}",
     "https://example.com/?o={{ order }}&c={{ code }}",
     "{% assign c = code %}https://example.com/{{ c }}",
@@ -216,13 +221,13 @@ def test_sensitive_variable_in_a_url_is_a_fault(source: str, part: str) -> None:
 @each_case(
     "html",
     [
-        *(
-            '<a href="{{ code }}">x</a>',
-            "<a href='/c/{{ code }}'>x</a>",
-            '<b title="{{code}}">x</b>',
-        ),
-        *('<img alt="{{ code }}" src="a">', "<style>a{background:url({{ code }})}</style>x"),
-        *('{% assign c = code %}<a href="{{ c }}">x</a>', "<p>https://example.com/{{ code }}</p>"),
+        '<a href="{{ code }}">x</a>',
+        "<a href='/c/{{ code }}'>x</a>",
+        '<b title="{{code}}">x</b>',
+        '<img alt="{{ code }}" src="a">',
+        "<style>a{background:url({{ code }})}</style>x",
+        '{% assign c = code %}<a href="{{ c }}">x</a>',
+        "<p>https://example.com/{{ code }}</p>",
         '<a href="https://example.com/{% if order == "0" %}{{ code }}{% endif %}">x</a>',
     ],
 )

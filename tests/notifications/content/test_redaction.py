@@ -68,8 +68,14 @@ JSON = st.recursive(
         ),
     ],
     ids=[
-        *("by name", "nested", "in a list", "whole", "repeated", "a number"),
-        *("too short to look for", "no secret"),
+        "by name",
+        "nested",
+        "in a list",
+        "whole",
+        "repeated",
+        "a number",
+        "too short to look for",
+        "no secret",
     ],
 )
 def test_secret_values_are_masked(data: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -88,9 +88,22 @@ def test_shipped_template_renders_or_raises_a_template_error(value: Any) -> None
 @each_case(
     "name",
     [
-        *("", ".", "..", "nope", "_layout", "MFA_CODE", "mfa_code/", "mfa_code/../mfa_code"),
-        *("../notifications/mfa_code", "/etc", "mfa_code\x00", "mfa code", "mfa_code\n", "-x"),
-        *("a" * 65, "mfa_cod\u0435"),
+        "",
+        ".",
+        "..",
+        "nope",
+        "_layout",
+        "MFA_CODE",
+        "mfa_code/",
+        "mfa_code/../mfa_code",
+        "../notifications/mfa_code",
+        "/etc",
+        "mfa_code\x00",
+        "mfa code",
+        "mfa_code\n",
+        "-x",
+        "a" * 65,
+        "mfa_cod\u0435",
     ],
 )
 def test_template_name_is_plain(name: str) -> None:
@@ -132,8 +145,10 @@ def test_missing_variable_is_named(templates: Path, template: str, variable: str
 @each_case(
     "template",
     [
-        *("{% if order %}{{ order }}{% endif %}", "{% if order == 'x' %}{{ order }}{% endif %}"),
-        *("{% unless order %}{% endunless %}", "{{ order | default: '' }}"),
+        "{% if order %}{{ order }}{% endif %}",
+        "{% if order == 'x' %}{{ order }}{% endif %}",
+        "{% unless order %}{% endunless %}",
+        "{{ order | default: '' }}",
     ],
 )
 def test_variable_with_a_condition_or_default_is_optional(templates: Path, template: str) -> None:
@@ -164,8 +179,13 @@ def test_data_cannot_replace_the_recipient(templates: Path) -> None:
 @each_case(
     "value",
     [
-        *("{{ secret }}", "{% raw %}", "{% include '_layout' %}", "{{ recipient.email }}"),
-        *("%recipient%", "${secret}", "\\"),
+        "{{ secret }}",
+        "{% raw %}",
+        "{% include '_layout' %}",
+        "{{ recipient.email }}",
+        "%recipient%",
+        "${secret}",
+        "\\",
     ],
 )
 def test_data_is_never_rendered(templates: Path, value: str) -> None:

@@ -187,9 +187,19 @@ def test_all_problems_of_a_request_are_reported() -> None:
         ttl=0,
     )
     assert {pointer for pointer, _ in found} == {
-        *("/recipient/email", "/recipient/phone", "/recipient/name", "/recipient/timezone"),
-        *("/user_id", "/scheduled_at", "/ttl", "/priority", "/channels/0"),
-        *("/content/subject", "/content/body", "/content/image_url", "/content/deep_link"),
+        "/recipient/email",
+        "/recipient/phone",
+        "/recipient/name",
+        "/recipient/timezone",
+        "/user_id",
+        "/scheduled_at",
+        "/ttl",
+        "/priority",
+        "/channels/0",
+        "/content/subject",
+        "/content/body",
+        "/content/image_url",
+        "/content/deep_link",
     }
 
 

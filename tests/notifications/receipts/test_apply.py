@@ -135,7 +135,9 @@ def test_earlier_times_and_ids_are_kept() -> None:
     apply_status(notification_id, S.READ, at=NOON + 2 * MINUTE, provider_message_id="another")
     done = delivery(read(notification_id))
     assert (done["sent_at"], done["delivered_at"], done["read_at"]) == (
-        *(NOON, NOON + MINUTE, NOON + 2 * MINUTE),
+        NOON,
+        NOON + MINUTE,
+        NOON + 2 * MINUTE,
     )
     assert done["provider_message_id"] == "sg-1"
 

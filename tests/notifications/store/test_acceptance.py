@@ -93,7 +93,9 @@ def test_missing_fields_are_not_stored() -> None:
         ([NewDelivery(channel=EMAIL, status=S.SUPPRESSED)], NOON, "suppressed", False),
         (
             [NewDelivery(channel=EMAIL, status=S.SUPPRESSED), NewDelivery(channel=IN_APP)],
-            *(NOON, "delivered", False),
+            NOON,
+            "delivered",
+            False,
         ),
     ],
 )

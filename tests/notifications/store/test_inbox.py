@@ -61,7 +61,9 @@ def test_owner_marks_it_read() -> None:
     document = marked.document
     assert marked.changed
     assert (document["status"], document["is_read"], document["read_at"]) == (
-        *("delivered", True, LATER),
+        "delivered",
+        True,
+        LATER,
     )
     assert delivery(document, IN_APP)["status"] == S.READ
     assert delivery(document, IN_APP)["read_at"] == LATER

@@ -121,8 +121,15 @@ NEWEST = {"$sort": {"received_at": -1, "_id": -1}}
         (LOGS.order_by(F("received_at").desc(), "-id")[:20], [NEWEST, {"$limit": 20}]),
     ],
     ids=[
-        *("default", "second page", "-id", "pk", "reversed", "filtered", "values"),
-        *("values_list", "an expression"),
+        "default",
+        "second page",
+        "-id",
+        "pk",
+        "reversed",
+        "filtered",
+        "values",
+        "values_list",
+        "an expression",
     ],
 )
 def test_sort_by_columns_uses_an_index(

@@ -28,9 +28,27 @@ def test_user_id_is_matched_literally(text: str) -> None:
 @pytest.mark.parametrize("kind", sorted(LEAST_VALUE))
 def test_comparison_matches_exactly_the_values_of_the_type(kind: str) -> None:
     values: list[Any] = [
-        *(None, "", "a", 0, -(2**31), -(2**63), 2**40, -1.5, float("inf"), float("-inf")),
-        *(False, True, b"x"),
-        *(ObjectId("0" * 24), ObjectId(), NOON, NOON.replace(year=1), [], ["a"], {}, {"a": 1}),
+        None,
+        "",
+        "a",
+        0,
+        -(2**31),
+        -(2**63),
+        2**40,
+        -1.5,
+        float("inf"),
+        float("-inf"),
+        False,
+        True,
+        b"x",
+        ObjectId("0" * 24),
+        ObjectId(),
+        NOON,
+        NOON.replace(year=1),
+        [],
+        ["a"],
+        {},
+        {"a": 1},
     ]
     scratch = database()["scratch"]
     try:

@@ -121,7 +121,13 @@ def test_keys_are_listed_newest_first() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("secret", "a:", ":c2VjcmV0", "A:c2VjcmV0", "a.b:c2VjcmV0", "a:se!cret", "a:secre"),
+        "secret",
+        "a:",
+        ":c2VjcmV0",
+        "A:c2VjcmV0",
+        "a.b:c2VjcmV0",
+        "a:se!cret",
+        "a:secre",
         f"b:{b64(NEW)}",  # a second key of this name
     ],
 )

@@ -31,9 +31,30 @@ from tests.support.waiting import LIMIT
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
 TELLTALE = {
-    *("address", "email", "phone", "to", "recipient", "body", "subject", "text", "html", "content"),
-    *("data", "payload", "message", "document", "key", "api_key", "token", "secret", "password"),
-    *("headers", "request", "outbound", "name", "recipient_name"),
+    "address",
+    "email",
+    "phone",
+    "to",
+    "recipient",
+    "body",
+    "subject",
+    "text",
+    "html",
+    "content",
+    "data",
+    "payload",
+    "message",
+    "document",
+    "key",
+    "api_key",
+    "token",
+    "secret",
+    "password",
+    "headers",
+    "request",
+    "outbound",
+    "name",
+    "recipient_name",
 }
 
 

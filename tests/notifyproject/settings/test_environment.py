@@ -97,7 +97,8 @@ def test_every_wrong_variable_is_named_at_once() -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
         read({"SMTP_PORT": "http", "SECRET_KEY": "a-key\n", "LOG_LEVEL": "debug"})
     assert [line.split(":")[0] for line in str(refused.value).splitlines()] == [
-        *("environment variable SECRET_KEY", "environment variable LOG_LEVEL"),
+        "environment variable SECRET_KEY",
+        "environment variable LOG_LEVEL",
         "environment variable SMTP_PORT",
     ]
 
@@ -195,10 +196,20 @@ WEB_URLS = [
         *[
             (url, "has no valid host and port")
             for url in (
-                *("https://", "https:///path", "https://a.test:https", "https://a.test:99999"),
-                *("https://a.test:0", "https://a.test:", "https://::1", "https://[::1"),
-                *("https://[::zz]", "https://a.test,https://b.test", "https://a.test;"),
-                *("https://-a.test", "https://a..", "https://*.a.test"),
+                "https://",
+                "https:///path",
+                "https://a.test:https",
+                "https://a.test:99999",
+                "https://a.test:0",
+                "https://a.test:",
+                "https://::1",
+                "https://[::1",
+                "https://[::zz]",
+                "https://a.test,https://b.test",
+                "https://a.test;",
+                "https://-a.test",
+                "https://a..",
+                "https://*.a.test",
             )
         ],
     ],

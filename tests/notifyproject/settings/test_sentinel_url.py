@@ -136,7 +136,8 @@ def test_unusable_store_is_refused_by_its_name_without_its_password(name: str, u
 def test_store_may_have_an_address(name: str, url: str) -> None:
     settings = configure(read({name: url}))
     stores = (
-        *(settings["DATABASES"]["default"]["HOST"], settings["REDIS_URL"]),
+        settings["DATABASES"]["default"]["HOST"],
+        settings["REDIS_URL"],
         settings["CELERY_BROKER_URL"],
     )
     assert url in stores

@@ -73,7 +73,9 @@ SENDGRID = Subject(
     make=_sendgrid,
     outbound=message("email", EMAIL),
     servers=http_servers(
-        *(202, b"", "X-Message-Id: sg-1"),
+        202,
+        b"",
+        "X-Message-Id: sg-1",
         refusals={
             Case.TOO_MANY: _sendgrid_error(429, "", ASKS_FOR_A_PAUSE),
             Case.NO_CREDENTIALS: _sendgrid_error(401, ""),
@@ -160,7 +162,8 @@ FIREBASE = Subject(
     make=_fcm,
     outbound=message("push", TOKEN, platform="android"),
     servers=http_servers(
-        *(200, b'{"name": "projects/shop/messages/1"}'),
+        200,
+        b'{"name": "projects/shop/messages/1"}',
         refusals={
             Case.TOO_MANY: _fcm_error(
                 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", ASKS_FOR_A_PAUSE
@@ -206,7 +209,8 @@ CLOUD_API = Subject(
     make=_whatsapp,
     outbound=message("whatsapp", PHONE),
     servers=http_servers(
-        *(200, b'{"messages": [{"id": "wamid.1"}]}'),
+        200,
+        b'{"messages": [{"id": "wamid.1"}]}',
         refusals={
             Case.TOO_MANY: _whatsapp_error(130429, ASKS_FOR_A_PAUSE),
             Case.NO_CREDENTIALS: _whatsapp_error(190),

@@ -337,8 +337,16 @@ def test_slow_token_respects_the_send_timeout(project: Project) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 10_000, b'{"access_token": ""}'),
-        *(b'{"access_token": 7}', b'{"access_token": "a b"}', b'{"access_token": "a\\r\\nX: 1"}'),
+        b"",
+        b"<html>",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"[" * 10_000,
+        b'{"access_token": ""}',
+        b'{"access_token": 7}',
+        b'{"access_token": "a b"}',
+        b'{"access_token": "a\\r\\nX: 1"}',
         b'{"access_token": "a\\n"}',
         b'{"access_token": "secret", "expires_in": 0}',
         b'{"access_token": "secret", "expires_in": -1}',

@@ -238,7 +238,9 @@ def test_failure_after_bisection_ends_it(account: Account) -> None:
         FailureCode.PROVIDER_ERROR
     }
     assert [request["outcome"] for request in account.requests()] == [
-        *("invalid", "invalid", "server-error")
+        "invalid",
+        "invalid",
+        "server-error",
     ]
 
 

@@ -60,9 +60,12 @@ def test_body_without_html_or_name() -> None:
 @each_case(
     "text",
     [
-        *("<script>alert(1)</script> & \"quotes\" 'too'", "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا"),
-        *("{{ code }} %recipient% -name- [Unsubscribe]", "line one\nline two\r\n\r\nlast"),
-        *("$password \\ \u2028", "SG.abc.def is what a key looks like"),
+        "<script>alert(1)</script> & \"quotes\" 'too'",
+        "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا",
+        "{{ code }} %recipient% -name- [Unsubscribe]",
+        "line one\nline two\r\n\r\nlast",
+        "$password \\ \u2028",
+        "SG.abc.def is what a key looks like",
     ],
 )
 def test_texts_are_passed_on_unchanged(text: str) -> None:
@@ -193,16 +196,22 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
         (402, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (418, b"", PermanentError, FailureCode.REJECTED),
         (
-            *(400, errors("personalizations.0.to.0.email")),
-            *(InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+            400,
+            errors("personalizations.0.to.0.email"),
+            InvalidRecipientError,
+            FailureCode.INVALID_RECIPIENT,
         ),
         (
-            *(400, errors("subject", "personalizations.0.to.0.email")),
-            *(InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+            400,
+            errors("subject", "personalizations.0.to.0.email"),
+            InvalidRecipientError,
+            FailureCode.INVALID_RECIPIENT,
         ),
         (
-            *(400, errors("personalizations.0.to")),
-            *(InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+            400,
+            errors("personalizations.0.to"),
+            InvalidRecipientError,
+            FailureCode.INVALID_RECIPIENT,
         ),
     ],
 )
@@ -252,10 +261,23 @@ def test_bad_address_is_suspect() -> None:
 @each_case(
     "body",
     [
-        *(b"[]", b"null", b'"x"', b"7", b"{}", b'{"errors": null}', b'{"errors": {}}'),
-        *(b'{"errors": [1, null, "x"]}', b'{"errors": [{}]}', b'{"errors": [{"field": null}]}'),
-        *(b'{"errors": [{"field": {}}]}', b'{"errors": [{"field": 7}]}', b"\xff\xfe", b"{"),
-        *(b'{"errors": [{"message": "caf\xe9"}]}', b'{"\xff": 1}', b'{"errors": [{"field": "\\ud8'),
+        b"[]",
+        b"null",
+        b'"x"',
+        b"7",
+        b"{}",
+        b'{"errors": null}',
+        b'{"errors": {}}',
+        b'{"errors": [1, null, "x"]}',
+        b'{"errors": [{}]}',
+        b'{"errors": [{"field": null}]}',
+        b'{"errors": [{"field": {}}]}',
+        b'{"errors": [{"field": 7}]}',
+        b"\xff\xfe",
+        b"{",
+        b'{"errors": [{"message": "caf\xe9"}]}',
+        b'{"\xff": 1}',
+        b'{"errors": [{"field": "\\ud8',
         b"[" * 10_000,
     ],
 )

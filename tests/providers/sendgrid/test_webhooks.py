@@ -99,8 +99,18 @@ EMPTY_SIGNATURE = base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode()
         *(
             {TIMESTAMP_HEADER: EPOCH, SIGNATURE_HEADER: signature}
             for signature in (
-                *("", " ", "x", "====", "not base64!", "AAAA", "\u00e9\u00e8", "\u0661\u0662"),
-                *("\ud800", "A" * 100_000, "MEUCIQ==", EMPTY_SIGNATURE),
+                "",
+                " ",
+                "x",
+                "====",
+                "not base64!",
+                "AAAA",
+                "\u00e9\u00e8",
+                "\u0661\u0662",
+                "\ud800",
+                "A" * 100_000,
+                "MEUCIQ==",
+                EMPTY_SIGNATURE,
             )
         ),
     ],
@@ -121,8 +131,20 @@ def test_random_signature_is_refused(signature: str) -> None:
 @each_case(
     "timestamp",
     [
-        *("", "now", "0", "-1", "1763726400000", "17637264", "1763726400.5", " 1763726400"),
-        *("1763726400 ", "\u0661" * 10, "0x69205700", "1763726400\n", "9999999999", "NaN"),
+        "",
+        "now",
+        "0",
+        "-1",
+        "1763726400000",
+        "17637264",
+        "1763726400.5",
+        " 1763726400",
+        "1763726400 ",
+        "\u0661" * 10,
+        "0x69205700",
+        "1763726400\n",
+        "9999999999",
+        "NaN",
     ],
 )
 def test_malformed_timestamp_is_refused(timestamp: str) -> None:
@@ -184,7 +206,11 @@ def test_event_becomes_a_receipt() -> None:
     assert receipt == Receipt(
         reference=REFERENCE,
         provider_id="sg-1",
-        other_ids=(*("sg-1.filter0001.123.ABC-0", "sg-1.filter0001.123", "sg-1.filter0001"),),
+        other_ids=(
+            "sg-1.filter0001.123.ABC-0",
+            "sg-1.filter0001.123",
+            "sg-1.filter0001",
+        ),
         kind=K.BOUNCED,
         at=FIXED_NOON,
         reason="550 no mailbox for [address]",
@@ -201,8 +227,10 @@ def test_event_becomes_a_receipt() -> None:
             "14c5d75ce93.dfd.64b469.filter0001.0",
             "14c5d75ce93.dfd.64b469",
             (
-                *("14c5d75ce93.dfd.64b469.filter0001.0", "14c5d75ce93.dfd.64b469.filter0001"),
-                *("14c5d75ce93.dfd", "14c5d75ce93"),
+                "14c5d75ce93.dfd.64b469.filter0001.0",
+                "14c5d75ce93.dfd.64b469.filter0001",
+                "14c5d75ce93.dfd",
+                "14c5d75ce93",
             ),
         ),
         ("sg-1", "sg-1", ()),

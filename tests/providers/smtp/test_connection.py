@@ -59,8 +59,12 @@ def test_broken_connection_in_the_message_is_ambiguous(reply: str) -> None:
 @pytest.mark.parametrize(
     ("command", "reply"),
     [
-        *(("greeting", SILENCE), ("MAIL", SILENCE), ("RCPT", SILENCE)),
-        *(("DATA", SILENCE), ("DATA", HANG_UP), ("DATA", RESET)),
+        ("greeting", SILENCE),
+        ("MAIL", SILENCE),
+        ("RCPT", SILENCE),
+        ("DATA", SILENCE),
+        ("DATA", HANG_UP),
+        ("DATA", RESET),
     ],
 )
 def test_missing_reply_before_the_message_is_not_ambiguous(command: str, reply: str) -> None:

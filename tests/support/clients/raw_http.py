@@ -29,8 +29,12 @@ def get(path: str = "/healthz", *headers: str, method: str = "GET") -> bytes:
 def post(*headers: str, body: bytes = b"", path: str = "/api/v1/notifications") -> bytes:
     """Return a request with a body. The headers must give its length."""
     lines = [
-        *(f"POST {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"),
-        *(*headers, "", ""),
+        f"POST {path} HTTP/1.1",
+        "Host: 127.0.0.1",
+        "Content-Type: application/json",
+        *headers,
+        "",
+        "",
     ]
     return "\r\n".join(lines).encode() + body
 

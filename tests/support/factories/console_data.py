@@ -52,8 +52,12 @@ def remove_console_data() -> None:
 
 
 _SETTLED = (
-    *(DeliveryStatus.SENT, DeliveryStatus.SENT, DeliveryStatus.SENT),
-    *(DeliveryStatus.FAILED, DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN),
+    DeliveryStatus.SENT,
+    DeliveryStatus.SENT,
+    DeliveryStatus.SENT,
+    DeliveryStatus.FAILED,
+    DeliveryStatus.PENDING,
+    DeliveryStatus.UNKNOWN,
 )
 _CHANCE = random.Random(3)
 

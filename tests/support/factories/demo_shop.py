@@ -23,12 +23,18 @@ PHONES = (
     (Platform.ANDROID, "Galaxy S25"),
 )
 NAMES = (
-    *(("Beatriz Almeida", "Europe/Lisbon"), ("Tomas Ferreira", "Europe/Lisbon")),
-    *(("Ana Carvalho", "America/Sao_Paulo"), ("Henrik Nyberg", "Europe/Stockholm")),
-    *(("Mariana Duarte", "Europe/Lisbon"), ("Luca Moretti", "Europe/Rome")),
-    *(("Ines Pacheco", "Europe/Lisbon"), ("Rafael Monteiro", "America/Sao_Paulo")),
-    *(("Clara Weiss", "Europe/Berlin"), ("Duarte Sampaio", "Europe/Lisbon")),
-    *(("Nora Lindqvist", "Europe/Stockholm"), ("Paulo Teixeira", "America/Sao_Paulo")),
+    ("Beatriz Almeida", "Europe/Lisbon"),
+    ("Tomas Ferreira", "Europe/Lisbon"),
+    ("Ana Carvalho", "America/Sao_Paulo"),
+    ("Henrik Nyberg", "Europe/Stockholm"),
+    ("Mariana Duarte", "Europe/Lisbon"),
+    ("Luca Moretti", "Europe/Rome"),
+    ("Ines Pacheco", "Europe/Lisbon"),
+    ("Rafael Monteiro", "America/Sao_Paulo"),
+    ("Clara Weiss", "Europe/Berlin"),
+    ("Duarte Sampaio", "Europe/Lisbon"),
+    ("Nora Lindqvist", "Europe/Stockholm"),
+    ("Paulo Teixeira", "America/Sao_Paulo"),
 )
 
 

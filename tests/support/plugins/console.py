@@ -27,9 +27,7 @@ def support(db: None) -> Client:
     names = ("notifications.view_notification", "notifications.view_deliveryattempt")
     others = ("notifications.view_webhooklog", "recipients.view_recipient")
     return signed_in(
-        make_staff(
-            *("rui", *names, *others), *("recipients.view_suppression", "admin.view_logentry")
-        )
+        make_staff("rui", *names, *others, "recipients.view_suppression", "admin.view_logentry")
     )
 
 
@@ -38,8 +36,11 @@ def operator(db: None) -> Client:
     """Return a client that may retry in bulk."""
     return signed_in(
         make_staff(
-            *("olga", "notifications.view_notification", "notifications.view_bulkoperation"),
-            *("notifications.run_bulkoperation", "notifications.retry_notification"),
+            "olga",
+            "notifications.view_notification",
+            "notifications.view_bulkoperation",
+            "notifications.run_bulkoperation",
+            "notifications.retry_notification",
         )
     )
 

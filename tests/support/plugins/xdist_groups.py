@@ -13,10 +13,17 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER = ("tests/browser/", "tests/architecture/", "tests/notifyproject/serving/")
 """Folders that share expensive fixtures: a Chromium, syntax trees, a web process."""
 LONG = (
-    *("tests/browser/", "tests/notifyproject/serving/", "tests/faults/", "tests/end_to_end/"),
-    *("tests/console/test_query_plans.py", "tests/api/test_live_data.py"),
-    *("tests/sandbox/test_outbox_browser.py", "tests/notifications/test_query_plans.py"),
-    *("tests/delivery/", "tests/notifications/store/", "tests/monitoring/"),
+    "tests/browser/",
+    "tests/notifyproject/serving/",
+    "tests/faults/",
+    "tests/end_to_end/",
+    "tests/console/test_query_plans.py",
+    "tests/api/test_live_data.py",
+    "tests/sandbox/test_outbox_browser.py",
+    "tests/notifications/test_query_plans.py",
+    "tests/delivery/",
+    "tests/notifications/store/",
+    "tests/monitoring/",
 )
 """Long-running files, longest first."""
 

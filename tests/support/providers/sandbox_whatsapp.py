@@ -111,7 +111,7 @@ def words(text: Any) -> dict[str, Any]:
 def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
     found = answer.json()["error"]
     assert found["fbtrace_id"]
-    assert set(found) <= {*("message", "type", "code", "error_subcode", "error_data", "fbtrace_id")}
+    assert set(found) <= {"message", "type", "code", "error_subcode", "error_data", "fbtrace_id"}
     return found
 
 
