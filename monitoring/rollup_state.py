@@ -80,8 +80,7 @@ def acquire_lease(*, now: datetime) -> Claim[RollupStateDocument] | None:
 
     It is stopped if too many workers in a row ended while they held its lease.
     """
-    first = {"$setOnInsert": {"changes_until": None}}
-    ROLLUP_STATE().update_one({"_id": STATE}, first, upsert=True)
+    ROLLUP_STATE().update_one({"_id": STATE}, {"$setOnInsert": {}}, upsert=True)
     running = {"_id": STATE, "stopped_at": None}
     claim = LEASES.claim_one(running, worker=process.worker_name(), now=now)
     if claim is not None and claim.is_exhausted:

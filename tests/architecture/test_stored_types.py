@@ -22,6 +22,7 @@ from django_mongodb_backend.fields import (
 from django_mongodb_backend.models import EmbeddedModel
 
 from domain.time import utc_now
+from monitoring import rollup_state
 from notifyproject.db.collections import Documents
 from tests.support.factories.one_of_each import store_one_of_each
 from tests.support.mongo.stored_types import handles, mismatches
@@ -114,4 +115,6 @@ def test_no_document_is_without_a_model() -> None:
 @pytest.mark.usefixtures("db")
 def test_one_document_of_each_page_has_its_type() -> None:
     store_one_of_each(now=utc_now())
+    claim = rollup_state.acquire_lease(now=utc_now())
+    assert claim is not None
     assert mismatches(handles()) == set()
