@@ -25,8 +25,16 @@ from notifications.documents.records import (
     DeliveryAttemptDocument,
     ProviderEventDocument,
 )
+from notifications.store.digests import match_members
 from notifications.store.inbox import FEED_INDEX, MATCH_SENT
 from notifications.store.references import AttemptReference
+from notifications.store.search_keys import (
+    INACTIVE_KEY,
+    SEARCH_INDEX,
+    KeyKind,
+    search_key,
+    source_key,
+)
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
@@ -89,9 +97,11 @@ class Filter:
 
     def match(self, ordering: Ordering = Ordering.NEWEST) -> dict[str, Any]:
         """Return the filter as a MongoDB query for a list in this order."""
-        fields = ("user_id", "type", "category", "entity_id", "external_id", "source")
+        fields = ("user_id", "type", "category")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
+        if keys := self._search_keys():
+            match["search_keys"] = keys[0] if len(keys) == 1 else {"$all": keys}
         if self.category_types is not None and self.type is None:
             match["type"] = {"$in": list(self.category_types)}
         if self.statuses or self.phases:
@@ -115,6 +125,19 @@ class Filter:
         if scheduled:
             match["scheduled_at"] = scheduled
         return match
+
+    def _search_keys(self) -> list[str]:
+        keys = [
+            search_key(kind, value)
+            for kind, value in (
+                (KeyKind.ENTITY_ID, self.entity_id),
+                (KeyKind.EXTERNAL_ID, self.external_id),
+            )
+            if value is not None
+        ]
+        if self.source is not None:
+            keys.append(source_key(self.client_id, self.source))
+        return keys if self.is_active else [*keys, INACTIVE_KEY]
 
     def _overall_statuses(self) -> Sequence[str]:
         """Return the overall statuses that both ``statuses`` and ``phases`` allow."""
@@ -149,14 +172,14 @@ def pending_of_entity(
 ) -> list[ObjectId]:
     """Return the IDs of up to 500 notifications about an entity that have a pending delivery."""
     wanted: dict[str, Any] = {
-        "entity_id": entity_id,
+        "search_keys": search_key(KeyKind.ENTITY_ID, entity_id),
         "client_id": client_id,
         "is_active": True,
         "delivery.status": S.PENDING.value,
     }
     wanted |= {"type": type_slug} if type_slug is not None else {}
     wanted |= {"user_id": user_id} if user_id is not None else {}
-    found = NOTIFICATIONS().find(wanted, {"_id": 1}).hint("ntf_entity").limit(MAX_OF_ENTITY)
+    found = NOTIFICATIONS().find(wanted, {"_id": 1}).hint(SEARCH_INDEX).limit(MAX_OF_ENTITY)
     return [document["_id"] for document in found]
 
 
@@ -225,14 +248,16 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessa
     if not provider_ids:
         return {}
     wanted = set(provider_ids)
+    keys = [search_key(KeyKind.PROVIDER_MESSAGE_ID, provider_id) for provider_id in wanted]
     found = NOTIFICATIONS().find(
-        {"delivery.provider_message_id": {"$in": list(provider_ids)}},
+        {"search_keys": {"$in": keys}},
         {
             "delivery.channel": 1,
             "delivery.provider_message_id": 1,
             "delivery.attempt_count": 1,
             "recipient.email": 1,
         },
+        hint=SEARCH_INDEX,
     )
     sent: dict[str, list[SentMessage]] = {}
     for document in found:
@@ -254,10 +279,10 @@ def only_tested(emails: Collection[str]) -> set[str]:
 
 
 def _is_only_tested(email: str) -> bool:
-    wanted = {"recipient.email": {"$in": sorted({email, email.lower()})}}
-    limit = MAX_TESTED + 1
+    keys = [search_key(KeyKind.EMAIL, spelling) for spelling in {email, email.lower()}]
+    wanted, limit = {"search_keys": {"$in": keys}}, MAX_TESTED + 1
     found = NOTIFICATIONS().find(
-        wanted, {"_id": 0, "is_test": 1}, hint="ntf_email", limit=limit, batch_size=limit
+        wanted, {"_id": 0, "is_test": 1}, hint=SEARCH_INDEX, limit=limit, batch_size=limit
     )
     flags = [document.get("is_test", False) for document in found]
     return 0 < len(flags) <= MAX_TESTED and all(flags)
@@ -327,19 +352,19 @@ def count_waiting_members(ids: Sequence[ObjectId]) -> Mapping[ObjectId, int]:
     """Return how many deliveries wait for each of these digests; 0 is left out."""
     waiting = {"delivery.digest_id": {"$in": list(ids)}, "delivery.status": S.PENDING.value}
     pipeline: list[Mapping[str, Any]] = [
-        {"$match": {"delivery.digest_id": {"$in": list(ids)}}},
+        {"$match": match_members(ids)},
         {"$unwind": "$delivery"},
         {"$match": waiting},
         {"$group": {"_id": "$delivery.digest_id", "count": {"$sum": 1}}},
     ]
-    found = collection(NOTIFICATIONS.name).aggregate(pipeline, hint="ntf_digest")
+    found = collection(NOTIFICATIONS.name).aggregate(pipeline, hint=SEARCH_INDEX)
     return {document["_id"]: document["count"] for document in found}
 
 
 def members_of_digest(digest_id: ObjectId) -> list[NotificationDocument]:
     """Return up to 100 notifications that wait for a digest or are part of it, oldest first."""
-    wanted = {"delivery.digest_id": digest_id}
-    found = NOTIFICATIONS().find(wanted, hint="ntf_digest").sort([("_id", 1)])
+    found = NOTIFICATIONS().find(match_members([digest_id]), hint=SEARCH_INDEX)
+    found.sort([("created_at", 1), ("_id", 1)])
     return list(found.limit(MAX_MEMBERS))
 
 

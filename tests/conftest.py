@@ -19,7 +19,9 @@ from monitoring import alert_rules
 from notifications import callback_events
 from notifications.catalog import retention, types
 from notifications.content import templates as content_templates
+from notifications.documents.notification import NOTIFICATIONS
 from notifications.queueing import backlog
+from notifications.store.search_keys import search_keys_of
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import cache, middleware, valkey
 from providers import registry
@@ -90,6 +92,14 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
         content_templates.clear()
         yield
         _empty_what_was_written()
+
+
+@pytest.fixture
+def search_keys_follow(db: None) -> Iterator[None]:
+    """Compare the search keys of all notifications with what they derive from, after a test."""
+    yield
+    for document in NOTIFICATIONS().find():
+        assert sorted(document["search_keys"]) == sorted(search_keys_of(document))
 
 
 @pytest.fixture

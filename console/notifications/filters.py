@@ -10,6 +10,7 @@ from access.models import APIClient
 from domain.errors import FailureCode
 from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
+from notifications.store.search_keys import INACTIVE_KEY
 from notifyproject.db.fields import choices
 from providers.labels import PROVIDERS
 
@@ -42,6 +43,10 @@ A filter by delivery status includes them, so that the index on the overall stat
 """
 
 
+_DELETED: Mapping[str, dict[str, Any]] = {
+    "no": {"is_active": True},
+    "yes": {"search_keys": INACTIVE_KEY},
+}
 CHANNEL_OPTIONS = options_of(CHANNELS)
 CAUSE_OPTIONS = tuple((code.value, code_label(code)) for code in FailureCode)
 _NO_FAILURES = frozenset(
@@ -105,7 +110,7 @@ AttemptsFilter = choice_filter(
 DeletedFilter = choice_filter(
     "deleted",
     (("no", "Not deleted"), ("yes", "Deleted or erased")),
-    condition=lambda value: {"is_active": value == "no"},
+    condition=lambda value: _DELETED[value],
 )
 CreatedFilter = time_filter("created", "created_at")
 FailedFilter = time_filter("failed", "failed_at")

@@ -167,6 +167,7 @@ class NotificationDocument(TypedDict):
     content_removed_at: NotRequired[datetime]
     callback_revision: NotRequired[int]
     callback_due_at: NotRequired[datetime]
+    search_keys: list[str]
     resent_from: NotRequired[ObjectId]
     resent_as: list[ObjectId]
     sent_at: NotRequired[datetime]

@@ -147,15 +147,9 @@ OPEN_WORK = {"due_at": {"$exists": True}}
 HAS_FAILED = {"failed_at": {"$exists": True}}
 SCHEDULED = {"scheduled_at": {"$exists": True}}
 ENTITY = {"entity_id": {"$exists": True}}
-EXTERNAL = {"external_id": {"$exists": True}}
-SOURCE = {"source": {"$exists": True}}
-EMAIL = {"recipient.email": {"$exists": True}}
-PHONE = {"recipient.phone": {"$exists": True}}
-CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
+HAS_SEARCH_KEYS = {"search_keys": {"$gt": ""}}
 IN_INBOX = {"inbox_at": {"$exists": True}}
 SNOOZED = {"snoozed_until": {"$exists": True}}
-IN_DIGEST = {"delivery.digest_id": {"$exists": True}}
-HAS_SECRET_EXPIRY = {"encrypted_until": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
@@ -241,6 +235,9 @@ class Notification(models.Model):
     """Counts changes of deliveries. Missing if the client has no callback endpoint."""
     callback_due_at = optional_datetime()
     """Since when there are unpublished callback events. Missing if there are none."""
+    search_keys = ArrayField(models.CharField(max_length=300), default=list, blank=True)
+    """What it is found by, a letter and a value each: see :mod:`notifications.store.search_keys`.
+    """
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_datetime()
@@ -284,9 +281,9 @@ class Notification(models.Model):
                 "-_id",
                 name="ntf_delivery_status",
             ),
-            MongoIndex("recipient.email", "-created_at", name="ntf_email", partial=EMAIL),
-            MongoIndex("recipient.phone", "-created_at", name="ntf_phone", partial=PHONE),
-            MongoIndex("entity_id", "-created_at", "-_id", name="ntf_entity", partial=ENTITY),
+            MongoIndex(
+                "search_keys", "-created_at", "-_id", name="ntf_search", partial=HAS_SEARCH_KEYS
+            ),
             MongoIndex("status", "scheduled_at", name="ntf_status_scheduled", partial=SCHEDULED),
             MongoIndex(
                 "client_id",
@@ -295,20 +292,6 @@ class Notification(models.Model):
                 "_id",
                 name="ntf_client_scheduled",
                 partial=SCHEDULED,
-            ),
-            MongoIndex("expires_at", name="ntf_expires", sparse=True),
-            MongoIndex("external_id", "-created_at", "-_id", name="ntf_external", partial=EXTERNAL),
-            MongoIndex(
-                "client_id", "source", "-created_at", "-_id", name="ntf_source", partial=SOURCE
-            ),
-            MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
-            MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
-            MongoIndex(
-                "is_active",
-                "-created_at",
-                "-_id",
-                name="ntf_inactive",
-                partial={"is_active": False},
             ),
             MongoIndex("priority", "due_at", "_id", name="ntf_due", partial=OPEN_WORK),
             MongoIndex(
@@ -349,13 +332,12 @@ class Notification(models.Model):
                 name="ntf_snoozed",
                 partial=SNOOZED,
             ),
-            MongoIndex("snoozed_until", name="ntf_snooze_due", partial=SNOOZED),
+            MongoIndex("snoozed_until", name="ntf_snooze_due", sparse=True),
             MongoIndex(
                 "broadcast_id", "status", "_id", name="ntf_broadcast", partial=FROM_BROADCAST
             ),
-            MongoIndex("encrypted_until", name="ntf_encrypted", partial=HAS_SECRET_EXPIRY),
-            MongoIndex("callback_due_at", name="ntf_callback", partial=CALLBACK_DUE),
-            MongoIndex("delivery.digest_id", "_id", name="ntf_digest", partial=IN_DIGEST),
+            MongoIndex("encrypted_until", name="ntf_encrypted", sparse=True),
+            MongoIndex("callback_due_at", name="ntf_callback", sparse=True),
             MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),
         )
 

@@ -26,6 +26,7 @@ from . import encrypted_content
 from .collections import notifications
 from .new_notifications import NewDelivery, NewNotification
 from .pipelines import OPEN_RETENTION
+from .search_keys import search_keys_of
 
 ONCE_PER_ENTITY = "ntf_once_per_entity_client"
 _RECIPIENT_FIELDS = [field.name for field in fields(Recipient)]
@@ -162,6 +163,7 @@ def _document(new: NewNotification, now: datetime) -> NotificationDocument:
         "is_read": False,
         "is_archived": False,
         "is_active": True,
+        "search_keys": [],
         "resent_as": [],
         "created_at": new.created_at,
         "updated_at": now,
@@ -200,6 +202,7 @@ def _document(new: NewNotification, now: datetime) -> NotificationDocument:
     }
     given = {name: value for name, value in optional.items() if value is not None}
     document.update(cast("NotificationDocument", given))
+    document["search_keys"] = search_keys_of(document)
     return document
 
 

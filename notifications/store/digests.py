@@ -28,6 +28,7 @@ from notifyproject.db.leases import Leases
 from .claims import ClaimedDelivery, claimed_delivery_of
 from .collections import digests, notifications, retry_transient
 from .pipelines import Computed, Expression, cancelled_changes, error_entry, row_of, update
+from .search_keys import SEARCH_INDEX, KeyKind, search_key
 
 S, D = DeliveryStatus, DigestStatus
 LEASES = Leases(
@@ -40,7 +41,6 @@ DIGEST_RETENTION = timedelta(days=90)
 CANCEL_REASON = "Its digest was cancelled."
 HEAD = 16
 """Batches at the head of the due digests among which concurrent closers choose at random."""
-MEMBERS_INDEX = "ntf_digest"
 BY_ID = "_id_"
 """Without this hint, MongoDB may read all digests of a status."""
 WITHOUT_CONTENT = {"content.body": 0, "content.payload": 0, "error_history": 0}
@@ -319,8 +319,8 @@ def _select_members(
         element = {"$cond": [condition, changed, "$$d"]}
         deliveries = {"$map": {"input": "$delivery", "as": "d", "in": element}}
         change = [{"$set": {"delivery": deliveries}}]
-        notifications().update_many(_match_waiting(ids), change, hint=MEMBERS_INDEX)
-    found = notifications().find(_match_waiting(list(epochs)), WITHOUT_CONTENT).hint(MEMBERS_INDEX)
+        notifications().update_many(_match_waiting(ids), change, hint=SEARCH_INDEX)
+    found = notifications().find(_match_waiting(list(epochs)), WITHOUT_CONTENT).hint(SEARCH_INDEX)
     selected: dict[ObjectId, list[ClaimedDelivery]] = {}
     for document in found:
         for delivery in document["delivery"]:
@@ -538,16 +538,18 @@ def _change_selected(
     pipeline = update(condition={"$and": [_is_pending(), is_selected]}, changes=changes, now=now)
     wanted = _match_waiting(ids, digest_epoch={"$gt": 0})
     update_many = notifications().update_many
-    return int(retry_transient(update_many, wanted, pipeline, hint=MEMBERS_INDEX).matched_count)
+    return int(retry_transient(update_many, wanted, pipeline, hint=SEARCH_INDEX).matched_count)
 
 
 def _match_waiting(ids: Sequence[ObjectId], **fields: Any) -> dict[str, Any]:
-    """Return a query for notifications with pending members of digests.
-
-    Its first condition makes MongoDB use the partial index: that within $elemMatch doesn't.
-    """
+    """Return a query for notifications with pending members of digests."""
     waiting = {"digest_id": {"$in": list(ids)}, "status": S.PENDING.value, **fields}
-    return {"delivery.digest_id": {"$in": list(ids)}, "delivery": {"$elemMatch": waiting}}
+    return {**match_members(ids), "delivery": {"$elemMatch": waiting}}
+
+
+def match_members(ids: Sequence[ObjectId]) -> dict[str, Any]:
+    """Return a query for notifications that wait for digests or are part of them."""
+    return {"search_keys": {"$in": [search_key(KeyKind.DIGEST_ID, id_) for id_ in ids]}}
 
 
 def _waits_in(ids: Sequence[ObjectId]) -> Expression:

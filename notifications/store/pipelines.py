@@ -12,6 +12,7 @@ from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Notification
 from domain.wait_reasons import Hold
 
 from .claims import ClaimedDelivery
+from .search_keys import search_keys
 
 Expression = Any
 Pipeline = list[dict[str, Any]]
@@ -239,6 +240,7 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
         "is_read": {"$and": [was_read, stays_read]},
         "error": {"$ifNull": [_unresolved_error(), "$$REMOVE"]},
+        "search_keys": search_keys(),
         **_secret_fields(now),
     }
 

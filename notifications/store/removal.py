@@ -26,6 +26,7 @@ from .pipelines import (
     is_cancellable,
     update,
 )
+from .search_keys import SEARCH_INDEX, KeyKind, search_key, search_keys
 
 S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -78,7 +79,10 @@ def restore(*, notification_id: ObjectId, now: datetime) -> NotificationDocument
     Deliveries that the deletion cancelled stay cancelled.
     """
     deleted = {"_id": notification_id, "deleted_at": {"$exists": True}, "erased_at": None}
-    undo = {"$set": {"is_active": True, "updated_at": now}, "$unset": {"deleted_at": ""}}
+    undo: Pipeline = [
+        {"$set": {"is_active": True, "deleted_at": "$$REMOVE", "updated_at": now}},
+        {"$set": {"search_keys": search_keys()}},
+    ]
     return notifications().find_one_and_update(deleted, undo, return_document=ReturnDocument.AFTER)
 
 
@@ -108,8 +112,9 @@ def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list
 
 def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]:
     """Return notifications to an address, without a user ID, to erase. Raises PyMongoError."""
-    path = "recipient.email" if channel is Channel.EMAIL else "recipient.phone"
-    found = notifications().find({path: address, "user_id": None}, ERASABLE_FIELDS).limit(limit)
+    kind = KeyKind.EMAIL if channel is Channel.EMAIL else KeyKind.PHONE
+    wanted = {"search_keys": search_key(kind, address), "user_id": None}
+    found = notifications().find(wanted, ERASABLE_FIELDS, hint=SEARCH_INDEX).limit(limit)
     return [_erasable(document) for document in found]
 
 
@@ -169,7 +174,11 @@ def _erasure_pipeline(now: datetime) -> Pipeline:
 
 def _without_content(fields: Mapping[str, Expression]) -> Pipeline:
     own = {**_without_reasons(), "data": {"$literal": {}}, **fields}
-    return [{"$set": own}, {"$unset": ["error", "encrypted_content", "encrypted_until"]}]
+    return [
+        {"$set": own},
+        {"$unset": ["error", "encrypted_content", "encrypted_until"]},
+        {"$set": {"search_keys": search_keys()}},
+    ]
 
 
 def _without_reasons() -> dict[str, Expression]:

@@ -34,7 +34,7 @@ from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, fail_commands
 from tests.support.fakes.provider import ScriptedProvider
 from tests.support.threads import at_once
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow", "broker")
 
 EMAIL = Channel.EMAIL
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Recipient
 from domain.states import Category, Channel, DeliveryStatus, Phase, Priority
 from notifications import queries
 from notifications.documents.notification import NotificationDocument
@@ -58,6 +59,8 @@ def _new(number: int) -> NewNotification:
         entity_id=f"entity-{number % 400}" if number % 5 == 0 else None,
         external_id=f"external-{number}",
         source="rare" if number % 500 == 0 else None,
+        idempotency_key=f"key-{number}",
+        recipient=Recipient(email=f"p{number % 600}@example.com"),
         send_at=created_at + timedelta(days=number % 6 == 0),
         scheduled_at=created_at + timedelta(days=1) if number % 6 == 0 else None,
         created_at=created_at,
@@ -240,6 +243,26 @@ def test_notifications_are_read_by_id() -> None:
     assert_efficient(read)
     found, read = explain(lambda: queries.get_many(ids))
     assert len(found) == 3
+    assert_efficient(read)
+
+
+def test_messages_of_a_provider_are_read_by_their_ids() -> None:
+    known, read = explain(lambda: queries.by_provider_message(["sg-1"]))
+    assert known
+    assert_efficient(read)
+
+
+def test_tested_addresses_are_read_alone() -> None:
+    emails = ["p7@example.com", "P8@example.com"]
+    found, read = explain(lambda: queries.only_tested(emails))
+    assert found == set()
+    assert_efficient(read)
+
+
+def test_pending_of_an_entity_are_read_alone() -> None:
+    entity: dict[str, Any] = {"client_id": CLIENT, "entity_id": "entity-5"}
+    found, read = explain(lambda: queries.pending_of_entity(**entity, type_slug=None, user_id=None))
+    assert found
     assert_efficient(read)
 
 

@@ -10,12 +10,13 @@ from domain.states import Channel, DeliveryStatus
 from notifications.actions import actions
 from notifications.store import leases, removal
 from notifications.store.reading import content_of, recipient_of
+from notifications.store.search_keys import search_keys_of
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
@@ -141,7 +142,9 @@ def many() -> None:
         for n in range(2_000)
     ]
     collection("notifications").delete_many({})
-    collection("notifications").insert_many(documents)
+    collection("notifications").insert_many(
+        [document | {"search_keys": search_keys_of(document)} for document in documents]
+    )
 
 
 @pytest.mark.usefixtures("many")

@@ -159,5 +159,5 @@ class TestCancel:
         factories.accepted(client_id=app.id, entity_id="order-1")
         with plans("notifications") as found:
             self.cancel(app)
-        assert "ntf_entity" in str(found)
+        assert "ntf_search" in str(found)
         assert "COLLSCAN" not in str(found)

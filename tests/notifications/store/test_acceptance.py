@@ -25,7 +25,7 @@ from tests.support.fakes.mongo_failpoints import LOST_ANSWER, fail_commands
 from tests.support.mongo.query_plans import plans
 from tests.support.tables import each_case
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel

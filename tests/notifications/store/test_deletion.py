@@ -14,7 +14,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, accepted, delivery, read
 from tests.support.tables import each_case
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
@@ -33,7 +33,7 @@ def test_deletion_keeps_everything_but_activity(status: DeliveryStatus) -> None:
     before = factories.settled(status)
     after = deleted(before)
     changed = {name for name, value in after.items() if value != before.get(name)}
-    assert changed == {"is_active", "deleted_at", "updated_at"}
+    assert changed == {"is_active", "deleted_at", "search_keys", "updated_at"}
     assert (after["is_active"], after["deleted_at"]) == (False, LATER)
 
 

@@ -30,7 +30,7 @@ from tests.support.factories.notifications import NOON
 from tests.support.fakes.provider import ScriptedProvider, rate_limited, refused, timeout
 from tests.support.tables import each_case
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus

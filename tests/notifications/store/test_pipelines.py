@@ -30,7 +30,7 @@ from notifyproject.db.collections import database
 from tests.support.factories.notifications import NOON
 from tests.support.tables import each_case
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 S = DeliveryStatus
 SCRATCH = "scratch"

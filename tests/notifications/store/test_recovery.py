@@ -35,7 +35,7 @@ from tests.support.fakes.provider import accepted as sent
 from tests.support.mongo.query_plans import plans
 from tests.support.tables import each_case
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel

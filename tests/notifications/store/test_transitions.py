@@ -26,7 +26,7 @@ from tests.support.factories.notifications import (
 )
 from tests.support.tables import each_case
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus

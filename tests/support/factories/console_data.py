@@ -8,6 +8,7 @@ from typing import Any
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
+from notifications.store.search_keys import search_keys_of
 from notifyproject.db.collections import collection
 from recipients.suppressions import suppression_keys
 from tests.support.factories import notifications as factories
@@ -81,7 +82,7 @@ def _vary(models: list[Any], n: int, now: datetime, *, count: int) -> dict[str, 
     if "failed_at" in document:
         document["failed_at"] = at
         document["delivery"] = [{**d, "failed_at": at} for d in document["delivery"]]
-    return document
+    return document | {"search_keys": search_keys_of(document)}
 
 
 def _vary_attempt(attempts: list[Any], n: int, document: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,10 @@ OPEN_WORK = (
     "`due_at` is the earliest time at which an open delivery is due, and is missing when none is "
     "open: the index holds open work only."
 )
+SEARCHED = (
+    "One index has all values that notifications are found by, each with a letter for its kind in "
+    "`search_keys`, and then the creation."
+)
 ALL_STATUSES = "A query names all statuses, of which there are a dozen, and MongoDB merges them"
 
 REQUIRED = (
@@ -60,8 +64,10 @@ REQUIRED = (
             "know each other's notifications, and `is_test`. It doesn't hold resends."
         ),
     ),
-    RequiredIndex(NTF, "one entity's", "entity_id", "ntf_entity"),
-    RequiredIndex(NTF, "entity history, newest first", "entity_id -created_at", "ntf_entity"),
+    RequiredIndex(NTF, "one entity's", "entity_id", "ntf_search", why=SEARCHED),
+    RequiredIndex(
+        NTF, "entity history, newest first", "entity_id -created_at", "ntf_search", why=SEARCHED
+    ),
     RequiredIndex(NTF, "one type, newest first", "type -created_at", "ntf_type_created"),
     RequiredIndex(NTF, "one type", "type", "ntf_type_created"),
     RequiredIndex(NTF, "one channel", "delivery.channel", "ntf_delivery_status"),
@@ -120,13 +126,18 @@ REQUIRED = (
         NTF,
         "active or deleted",
         "is_active",
-        "ntf_inactive",
+        "ntf_search",
         why=(
-            "Nearly all are active, which no index helps to find: this one holds only deleted "
-            "ones, newest first."
+            "Nearly all are active, which no index helps to find. Only deleted ones have a search "
+            "key for it."
         ),
     ),
-    RequiredIndex(NTF, "expiry", "expires_at", "ntf_expires"),
+    RequiredIndex(
+        NTF,
+        "expiry",
+        "expires_at",
+        why="No query uses it: a delivery expires when it is due, by `ntf_due`.",
+    ),
     RequiredIndex(
         NTF,
         "deleted by MongoDB after 90 days",
@@ -135,7 +146,11 @@ REQUIRED = (
         why="Expiry and deletion are different times: the TTL is on `purge_at`.",
     ),
     RequiredIndex(
-        NTF, "one request by its idempotency key", "idempotency_key", "ntf_idempotency_key"
+        NTF,
+        "one request by its idempotency key",
+        "idempotency_key",
+        "ntf_search",
+        why=SEARCHED,
     ),
     RequiredIndex(
         "idempotency_keys",
@@ -215,11 +230,10 @@ REQUIRED = (
 OTHER_INDEXES: Mapping[str, str] = {
     "ntf_client_created": "a client's list, newest first",
     "ntf_client_scheduled": "a client's scheduled notifications, by status and time",
-    "ntf_email": "search by email address",
-    "ntf_phone": "search by phone number",
-    "ntf_external": "external ID",
-    "ntf_source": "a client's notifications of one source, newest first",
-    "ntf_provider_message": "provider message ID",
+    "ntf_search": (
+        "notifications by address, external ID, entity, source, idempotency key, provider message "
+        "ID, or digest, and deleted ones, newest first"
+    ),
     "ntf_failed": "failures, newest first",
     "ntf_fair_queue": "due deliveries of a client, channel, and priority, oldest first",
     "ntf_inbox": "an inbox, newest first, and its unread count, covered by the index",
@@ -231,7 +245,6 @@ OTHER_INDEXES: Mapping[str, str] = {
     "brc_client_created": "a client's broadcasts, newest first",
     "brc_due": "broadcasts with work to do, oldest first",
     "brc_purge": "deletes broadcasts 90 days after their end",
-    "ntf_digest": "the members of digests",
     "dig_open": "the open digest of a group, unique",
     "dig_group": "the digests of a group, newest first; the shard key",
     "dig_due": "digests to close, oldest first",
