@@ -236,8 +236,7 @@ class Notification(models.Model):
     callback_due_at = optional_datetime()
     """Since when there are unpublished callback events. Missing if there are none."""
     search_keys = ArrayField(models.CharField(max_length=300), default=list, blank=True)
-    """What it is found by, a letter and a value each: see :mod:`notifications.store.search_keys`.
-    """
+    """What it is found by besides its ID and its user: a letter for the kind, and the value."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_datetime()

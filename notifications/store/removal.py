@@ -277,8 +277,10 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
     over = {**wanted, **match_ended_before(before)}
     # The hint prevents MongoDB from choosing the index on ``updated_at``.
     deleted = notifications().delete_many(over, hint="_id_").deleted_count
-    left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
-    gone = [notification_id for notification_id in ids if notification_id not in left]
+    gone = list(ids)
+    if deleted < len(ids):
+        left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
+        gone = [notification_id for notification_id in ids if notification_id not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
     _remove_receipt_reasons(gone)
     return Removed(notifications=deleted, attempts=found)
