@@ -3,11 +3,11 @@
 import ipaddress
 from collections import Counter
 
-import pytest
 from pymongo.uri_parser import parse_uri
 
 from bench.cluster import plan
 from notifyproject.settings import sentinel_url
+from tests.support.tables import each_case
 
 RUNS = Counter(name.partition("-")[0] for host in plan.HOSTS for name in host.runs)
 
@@ -49,7 +49,7 @@ def test_stores_are_named_by_every_member() -> None:
     assert [host for host, _ in sentinels.hosts] == [host.address for host in plan.DATA]
 
 
-@pytest.mark.parametrize("host", plan.DATA, ids=lambda host: host.name)
+@each_case("host", plan.DATA)
 def test_sentinel_watches_the_first_primary_on_another_host_than_mongodb(host: plan.Host) -> None:
     text = plan.sentinel_configuration(host, folder="/data")
     assert f"sentinel monitor notify {plan.FIRST_VALKEY_PRIMARY.address} 6379 2\n" in text

@@ -26,13 +26,13 @@ def answer_to(handler: socket_server.Handler, *, timeout: float = LIMIT) -> Endp
         return endpoints.post(here(server.port), body=b"{}", headers={}, timeout=timeout)
 
 
-@pytest.mark.parametrize("status", [200, 204, 299])
+@each_case("status", [200, 204, 299])
 def test_status_from_200_to_299_is_success(status: int) -> None:
     answer = answer_to(socket_server.answering(socket_server.response(status)))
     assert (answer.status, answer.error) == (status, None)
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@each_case("status", [301, 302, 307, 308])
 def test_redirect_is_not_followed(status: int) -> None:
     inside = "Location: http://169.254.169.254/latest/meta-data/"
     answer = answer_to(socket_server.answering(socket_server.response(status, b"", inside)))
@@ -101,8 +101,8 @@ def dripping(connection: socket.socket) -> None:
         return
 
 
-@pytest.mark.parametrize(
-    ("handler", "error"),
+@each_case(
+    "handler, error",
     [
         (silent, "Timed out."),
         (dripping, "Timed out."),
@@ -141,7 +141,7 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[s
 PUBLIC = Endpoint(host="shop.example.com", port=443, path="/hooks")
 
 
-@pytest.mark.parametrize("inside", ["127.0.0.1", "169.254.169.254", "fd00:ec2::254"])
+@each_case("inside", ["127.0.0.1", "169.254.169.254", "fd00:ec2::254"])
 def test_name_with_a_private_address_is_not_connected(
     inside: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,12 +275,12 @@ def test_invalid_url_is_refused(url: str, code: str) -> None:
     assert not url.strip() or url not in str(problem.value)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9000/x", "http://[::1]/", "http://localhost/x"])
+@each_case("url", ["http://127.0.0.1:9000/x", "http://[::1]/", "http://localhost/x"])
 def test_loopback_url_is_allowed_in_the_local_stack(url: str) -> None:
     assert endpoints.parse_url(url, allow_loopback=True).is_plain
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url", ["http://10.0.0.1/", "http://shop.example.com/", "https://127.0.0.1/", "http://0.0.0.0/"]
 )
 def test_other_plain_url_is_refused_in_the_local_stack(url: str) -> None:

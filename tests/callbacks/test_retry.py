@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from callbacks import retry
 from callbacks.events import DisabledReason
 from callbacks.retry import AttemptOutcome, Decision, EndpointHealth
@@ -21,7 +19,7 @@ def decided(
     return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, jitter=jitter)
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+@each_case("status", [200, 201, 202, 204, 299])
 def test_status_from_200_to_299_is_delivered(status: int) -> None:
     assert decided(status) == Decision(AttemptOutcome.DELIVERED)
 

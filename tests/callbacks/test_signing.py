@@ -5,6 +5,7 @@ import base64
 import pytest
 
 from callbacks import signing
+from tests.support.tables import each_case
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MESSAGE = "msg_p5jXN8AQM9LWM0D4loKWxJek"
@@ -34,8 +35,8 @@ def test_every_secret_signs() -> None:
     assert new == signing.sign(MESSAGE, SENT, BODY, secret=other)
 
 
-@pytest.mark.parametrize(
-    ("message_id", "timestamp", "body"),
+@each_case(
+    "message_id, timestamp, body",
     [
         ("msg_p5jXN8AQM9LWM0D4loKWxJel", SENT, BODY),
         (MESSAGE, SENT + 1, BODY),
@@ -58,7 +59,7 @@ def test_new_secret_is_32_random_bytes_in_base64() -> None:
     assert len(base64.b64decode(first.removeprefix("whsec_"), validate=True)) == 32
 
 
-@pytest.mark.parametrize("text", ["", "whsec_not base64", "c2VjcmV0"])
+@each_case("text", ["", "whsec_not base64", "c2VjcmV0"])
 def test_invalid_secret_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid callback secret"):
         signing.decode_secret(text)

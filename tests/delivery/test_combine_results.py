@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from delivery.results import TargetResult, combine_results
 from domain.errors import (
     FailureCode,
@@ -158,8 +156,8 @@ def test_outage_beyond_the_limit_is_a_counted_failure() -> None:
     assert settlement.code is FailureCode.CHANNEL_UNAVAILABLE
 
 
-@pytest.mark.parametrize(
-    ("answer", "kept"),
+@each_case(
+    "answer, kept",
     [
         (ANSWER, {"status": 503, "code": "busy", "body": "Try again."}),
         (ProviderResponse(status=500), {"status": 500}),
@@ -184,15 +182,15 @@ def test_provider_message_id_is_recorded() -> None:
 HOUR = timedelta(hours=1)
 
 
-@pytest.mark.parametrize("outcome", [provider_error(), invalid_token(), refused(), timeout()])
+@each_case("outcome", [provider_error(), invalid_token(), refused(), timeout()])
 def test_earlier_acceptance_makes_it_sent_whatever_the_last_outcome(outcome: Outcome) -> None:
     settlement = combined(outcome, accepted_targets=("old",), attempt_count=4)
     assert delivery_status(settlement) == (S.SENT, None, None)
     assert settlement.accepted_targets == ("old",)
 
 
-@pytest.mark.parametrize(
-    ("first", "expected"),
+@each_case(
+    "first, expected",
     [
         (accepted(), (S.SENT, None, None)),
         (invalid_token(), (S.FAILED, None, FailureCode.PROVIDER_ERROR)),
@@ -209,7 +207,7 @@ def test_delivered_device_makes_it_delivered() -> None:
     assert combined(invalid_token(), accepted(is_delivered=True)).status is S.DELIVERED
 
 
-@pytest.mark.parametrize("others", [[], [timeout()], [invalid_token()], [refused()]])
+@each_case("others", [[], [timeout()], [invalid_token()], [refused()]])
 def test_ambiguous_outcome_is_unknown_while_none_accepted(others: list[Outcome]) -> None:
     settlement = combined(timeout(), *others)
     assert delivery_status(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
@@ -223,7 +221,7 @@ def test_ambiguous_device_does_not_matter_if_another_accepted() -> None:
     assert (ambiguous.status, ambiguous.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
 
 
-@pytest.mark.parametrize("not_taken", [channel_unavailable(), unreachable()])
+@each_case("not_taken", [channel_unavailable(), unreachable()])
 def test_untaken_delivery_fails_over_at_once(not_taken: Outcome) -> None:
     settlement = combined(not_taken, accepted(), has_failover=True)
     assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
@@ -256,7 +254,7 @@ def test_outage_of_all_devices_ends_at_the_limit() -> None:
     assert combined(channel_unavailable(), accepted(), **past).status is S.SENT
 
 
-@pytest.mark.parametrize("outcome", [accepted(), invalid_token(), refused()])
+@each_case("outcome", [accepted(), invalid_token(), refused()])
 def test_blocked_platform_defers_its_devices(outcome: Outcome) -> None:
     settlement = combined(outcome, blocked_until=NOON + 15 * MINUTE)
     assert delivery_status(settlement) == (
@@ -274,11 +272,7 @@ def test_retry_does_not_wait_for_a_blocked_platform() -> None:
     assert not settlement.uncounted
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"first_due_at": NOON - MAX_OUTAGE}, {"expires_at": NOON + 15 * MINUTE}],
-    ids=["the outage limit is reached", "it expires before"],
-)
+@each_case("fields", [{"first_due_at": NOON - MAX_OUTAGE}, {"expires_at": NOON + 15 * MINUTE}])
 def test_blocked_platform_is_not_waited_for_beyond_the_limit(fields: dict[str, Any]) -> None:
     held = {"blocked_until": NOON + 15 * MINUTE, **fields}
     assert delivery_status(combined(accepted(), **held)) == (S.SENT, None, None)
@@ -333,8 +327,8 @@ AMBIGUOUS: dict[str, Any] = {
 """Fields of a push whose first attempt had an ambiguous device."""
 
 
-@pytest.mark.parametrize(
-    ("not_taken", "wait"),
+@each_case(
+    "not_taken, wait",
     [
         (provider_error(), 5),
         (rate_limited(retry_after=900), 15 + MAX_REFUSED_DELAY / MINUTE),
@@ -364,7 +358,7 @@ def test_unsent_devices_beside_ambiguous_ones_are_retried_at_once() -> None:
     assert settlement.ambiguous_targets == ("d0",)
 
 
-@pytest.mark.parametrize("skipped", ["blocked_until", "quiet_hours_end"])
+@each_case("skipped", ["blocked_until", "quiet_hours_end"])
 def test_skipped_devices_wait_no_longer_than_for_the_receipt(skipped: str) -> None:
     """The type may retry the ambiguous device after the wait for its receipt."""
     for wait, at in ((HOUR, NOON + 5 * MINUTE), (MINUTE, NOON + MINUTE)):
@@ -384,7 +378,7 @@ def test_accepted_device_resolves_ambiguous_ones() -> None:
     assert (settlement.status, settlement.ambiguous_targets) == (S.PENDING, ())
 
 
-@pytest.mark.parametrize("outcome", [invalid_token(), refused(), provider_error()])
+@each_case("outcome", [invalid_token(), refused(), provider_error()])
 def test_exhausted_others_leave_the_outcome_unknown(outcome: Outcome) -> None:
     settlement = combined(outcome, **AMBIGUOUS | {"attempt_count": 4})
     assert delivery_status(settlement) == (S.UNKNOWN, NOON, FailureCode.OUTCOME_UNKNOWN)
@@ -396,7 +390,7 @@ def test_new_ambiguous_device_waits_for_its_own_receipt() -> None:
     assert delivery_status(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
 
 
-@pytest.mark.parametrize("outcome", [invalid_token(), provider_error()])
+@each_case("outcome", [invalid_token(), provider_error()])
 def test_ambiguous_device_takes_the_result_of_its_next_attempt(outcome: Outcome) -> None:
     again = {"ambiguous_targets": ("d0",), "attempt_count": 4}
     assert combined(outcome, **AMBIGUOUS | again).status is S.FAILED

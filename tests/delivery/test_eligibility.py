@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from delivery import eligibility
 from domain.content import Recipient
 from domain.errors import FailureCode
@@ -50,7 +48,7 @@ def test_eligible_delivery_is_sent() -> None:
     assert check() is None
 
 
-@pytest.mark.parametrize("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
+@each_case("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
 def test_delivery_is_expired_at_and_after_its_expiry(after: timedelta) -> None:
     assert outcome(ended(now=NOON + after, expires_at=NOON)) == (S.EXPIRED, FailureCode.EXPIRED)
     assert check(now=NOON - MILLISECOND, expires_at=NOON) is None
@@ -66,8 +64,8 @@ def test_fourth_claim_is_quarantined() -> None:
         assert outcome(ended(claim_count=claims)) == (S.FAILED, FailureCode.QUARANTINED)
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
+@each_case(
+    "fields, reason",
     [
         ({"channel": Channel.WHATSAPP}, "No provider is configured for whatsapp."),
         ({"is_test": True}, "Test notification, but no sandbox is configured for email."),
@@ -99,7 +97,7 @@ def test_email_and_whatsapp_need_address(
     assert not_sent is None or outcome(not_sent) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
 
 
-@pytest.mark.parametrize("code", [FailureCode.SUPPRESSED, FailureCode.OPTED_OUT])
+@each_case("code", [FailureCode.SUPPRESSED, FailureCode.OPTED_OUT])
 def test_refused_delivery_has_the_code_and_the_reason(code: FailureCode) -> None:
     not_sent = ended(refusal=Refusal(code, "Muted."))
     assert (*outcome(not_sent), not_sent.reason) == (S.SUPPRESSED, code, "Muted.")
@@ -113,21 +111,20 @@ def test_quiet_hours_defer_until_they_end(priority: Priority, channel: Channel) 
     assert not_sent.next_attempt_at == MORNING
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"now": MIDNIGHT, "priority": Priority.CRITICAL},
         {"now": MIDNIGHT, "channel": Channel.IN_APP},
         {"now": NOON},
     ],
-    ids=["critical", "in-app", "outside quiet hours"],
 )
 def test_quiet_hours_do_not_defer(fields: dict[str, Any]) -> None:
     assert check(quiet=NIGHT, **fields) is None
 
 
-@pytest.mark.parametrize(
-    ("expires_at", "status", "next_attempt_at"),
+@each_case(
+    "expires_at, status, next_attempt_at",
     [
         (MORNING - MILLISECOND, S.EXPIRED, None),
         (MORNING, S.EXPIRED, None),
@@ -180,8 +177,8 @@ def parsed_zone(stored: dict[str, Any], recipient_zone: str | None, sent: str | 
     return hours.zone.key if hours else None
 
 
-@pytest.mark.parametrize(
-    ("stored", "recipient_zone", "sent", "zone"),
+@each_case(
+    "stored, recipient_zone, sent, zone",
     [
         ("Europe/London", "Europe/Lisbon", "Asia/Tokyo", "Europe/London"),
         (None, "Europe/Lisbon", "Asia/Tokyo", "Europe/Lisbon"),
@@ -195,6 +192,6 @@ def test_quiet_hours_use_the_most_specific_time_zone(
     assert parsed_zone(STORED | {"timezone": stored}, recipient_zone, sent) == zone
 
 
-@pytest.mark.parametrize("stored", [None, STORED | {"enabled": False}])
+@each_case("stored", [None, STORED | {"enabled": False}])
 def test_disabled_quiet_hours_are_none(stored: dict[str, Any] | None) -> None:
     assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None

@@ -19,6 +19,7 @@ from delivery.rate_limiter import MIN_DOUBTED_SHARE, MIN_SHARE, Grant, RateLimit
 from notifyproject.platform import valkey
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.valkey_faults import at_once, own_valkey, unavailable, unresponsive
+from tests.support.tables import each_case
 
 WHATSAPP = "whatsapp:1a2b3c4d"
 SECOND = timedelta(seconds=1)
@@ -169,13 +170,10 @@ def test_shared_and_local_buckets_agree(
             local.throttle(pause=int(pause * 1000), now=at, **doubt)
 
 
-@pytest.mark.parametrize(
-    "odd", [b"nan", b"-nan", b"inf", b"-50", b"1e300", b"9" * 40, b"", b"soon", b"\xff"]
-)
-@pytest.mark.parametrize(
-    "field", ["tokens", "at", "share", "blocked_until", "doubted_until", "slowed_at"]
-)
+@each_case("odd", [b"nan", b"-nan", b"inf", b"-50", b"1e300", b"9" * 40, b"", b"soon", b"\xff"])
+@each_case("field", ["tokens", "at", "share", "blocked_until", "doubted_until", "slowed_at"])
 def test_odd_stored_value_counts_as_absent(field: str, odd: bytes, broker: redis.Redis) -> None:
+    broker.flushdb()
     with capture_logs() as logs:
         throttle(retry_after=1)
         broker.hset(f"rate:{WHATSAPP}", field, odd)

@@ -31,6 +31,7 @@ from tests.support.fakes.provider import (
     channel_unavailable,
     rate_limited,
 )
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 S = DeliveryStatus
@@ -84,8 +85,8 @@ def test_send_request_holds_message_and_reference() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("channel", "recipient"),
+@each_case(
+    "channel, recipient",
     [
         (Channel.EMAIL, "ada@example.com"),
         (Channel.WHATSAPP, "+351912345678"),
@@ -139,7 +140,7 @@ def test_request_that_waits_in_the_window_is_not_sent_during_a_shutdown() -> Non
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-@pytest.mark.parametrize("pause", [channel_unavailable, partial(rate_limited, retry_after=60)])
+@each_case("pause", [channel_unavailable, partial(rate_limited, retry_after=60)])
 def test_request_that_waits_in_the_window_is_not_sent_after_the_provider_asked_for_a_pause(
     pause: Callable[[], ProviderError],
 ) -> None:
@@ -154,8 +155,8 @@ def test_request_that_waits_in_the_window_is_sent_after_other_errors() -> None:
     assert len(send_all(provider, *several(2))) == 2
 
 
-@pytest.mark.parametrize(
-    ("left", "is_sent"),
+@each_case(
+    "left, is_sent",
     [
         (timedelta(seconds=90), True),
         (timedelta(seconds=17, milliseconds=1), True),

@@ -3,8 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-import pytest
-
 from delivery import eligibility
 from devices.preferences import NO_PREFERENCES, Preferences, allows, from_document
 from domain.states import Category, Priority
@@ -30,13 +28,13 @@ def allowed(
     )
 
 
-@pytest.mark.parametrize("priority", list(Priority))
+@each_case("priority", list(Priority))
 def test_device_without_preferences_gets_everything(priority: Priority) -> None:
     assert allowed(NO_PREFERENCES, priority=priority)
     assert allowed(Preferences(categories={"alert": False}), priority=priority)
 
 
-@pytest.mark.parametrize("priority", list(Priority))
+@each_case("priority", list(Priority))
 def test_disabled_device_gets_nothing(priority: Priority) -> None:
     off = Preferences(enabled=False, categories={"marketing": True, "new_sale": True})
     assert not allowed(off, priority=priority)
@@ -77,7 +75,7 @@ def test_critical_notification_passes_a_muted_category_only() -> None:
     assert not allowed(Preferences(categories={"transactional": False}), **high)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "preferences",
     [
         NO_PREFERENCES,
@@ -90,13 +88,13 @@ def test_preferences_round_trip(preferences: Preferences) -> None:
     assert from_document(asdict(preferences)) == preferences
 
 
-@pytest.mark.parametrize("stored", [None, {}])
+@each_case("stored", [None, {}])
 def test_missing_preferences_are_the_defaults(stored: dict[str, Any] | None) -> None:
     assert from_document(stored) == NO_PREFERENCES
 
 
-@pytest.mark.parametrize(
-    ("stored", "own_zone", "zone"),
+@each_case(
+    "stored, own_zone, zone",
     [
         (QUIET, "Europe/Lisbon", "Europe/Lisbon"),
         ({**QUIET, "timezone": "Asia/Tokyo"}, "Europe/Lisbon", "Asia/Tokyo"),

@@ -1,6 +1,5 @@
 import hashlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from tests.support.tables import each_case
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 
 
-@pytest.mark.parametrize("token", ["x" * MIN_LENGTH, TOKEN, "_" * MAX_LENGTH, "unregistered-1"])
+@each_case("token", ["x" * MIN_LENGTH, TOKEN, "_" * MAX_LENGTH, "unregistered-1"])
 def test_token_of_firebase_is_a_token(token: str) -> None:
     assert is_token(token)
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ from notifications.store.reading import content_of
 from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "https://files.example.com/a",
@@ -67,8 +66,8 @@ def test_stored_attachments_are_read() -> None:
     assert (attachment.url, attachment.filename, attachment.content_type) == tuple(stored.values())
 
 
-@pytest.mark.parametrize(
-    ("channel", "address"),
+@each_case(
+    "channel, address",
     [
         (Channel.EMAIL, "ada@example.com"),
         (Channel.WHATSAPP, "+351912345678"),

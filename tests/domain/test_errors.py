@@ -1,7 +1,5 @@
 """The four errors a provider may raise."""
 
-import pytest
-
 from domain.errors import (
     RECEIPT_FAILURES,
     FailureCode,
@@ -13,11 +11,12 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from tests.support.tables import each_case
 
 ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error",
     [
         TransientError("r", code=FailureCode.RATE_LIMITED, response=ANSWER),
@@ -25,7 +24,6 @@ ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
         InvalidRecipientError("r", action=RecipientAction.SUSPECT, response=ANSWER),
         ProviderUnavailableError("r", response=ANSWER),
     ],
-    ids=lambda error: type(error).__name__,
 )
 def test_every_error_has_reason_and_response(error: ProviderError) -> None:
     assert error.reason == str(error) == "r"

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,15 +89,15 @@ def test_limit_counts_its_types_and_categories(fields: dict[str, Any], expected:
     assert not limit(**fields).applies_to(**kind, channel=Channel.PUSH)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
+@each_case(
+    "seconds, text",
     [(86_400, "1 day"), (604_800, "7 days"), (5_400, "90 minutes"), (61, "61 seconds")],
 )
 def test_period_is_described_in_its_largest_unit(seconds: int, text: str) -> None:
     assert describe_period(timedelta(seconds=seconds)) == text
 
 
-@pytest.mark.parametrize("others", [0, 1, 2])
+@each_case("others", [0, 1, 2])
 def test_plan_of_a_limit_that_allows_nothing_ends(others: int) -> None:
     none = Counter(limit=limit(maximum=0), uses=[], line=[])
     counters = [none, *[Counter(limit=limit(), uses=[], line=[])] * others]

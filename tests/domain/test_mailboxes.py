@@ -37,8 +37,8 @@ def test_one_mailbox_has_a_name_and_an_address(text: str, name: str) -> None:
     assert mailbox.domain == "example.com"
 
 
-@pytest.mark.parametrize(
-    ("domain", "ascii_domain"),
+@each_case(
+    "domain, ascii_domain",
     [("b\u00fccher.example", "xn--bcher-kva.example"), ("stra\u00dfe.de", "xn--strae-oqa.de")],
 )
 def test_domain_is_encoded_as_in_mail(domain: str, ascii_domain: str) -> None:

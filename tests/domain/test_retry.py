@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,8 +50,8 @@ def after(
     return decide_retry(error=error, state=retry_state(**past), now=now, jitter=jitter)
 
 
-@pytest.mark.parametrize(
-    ("priority", "waits"),
+@each_case(
+    "priority, waits",
     [
         (Priority.CRITICAL, [15, 30, 60, 120, 240, 480]),
         (Priority.HIGH, [60, 120, 240, 480, 960, 1920]),
@@ -68,9 +67,8 @@ def test_each_delay_is_twice_the_one_before(priority: Priority, waits: list[int]
 
 
 # Each re-opening by an operator adds attempts without a limit.
-@pytest.mark.parametrize(
-    ("priority", "n"),
-    [(Priority.CRITICAL, 12), *((Priority.NORMAL, n) for n in (8, 40, 64, 1_000))],
+@each_case(
+    "priority, n", [(Priority.CRITICAL, 12), *((Priority.NORMAL, n) for n in (8, 40, 64, 1_000))]
 )
 def test_delay_is_at_most_six_hours(priority: Priority, n: int) -> None:
     assert delay(priority=priority, counted_attempts=n, jitter=0) == MAX_DELAY == timedelta(hours=6)
@@ -104,7 +102,7 @@ def test_delay_is_at_least_retry_after(retry_after: float | None, wait: int) -> 
     assert after(error) == RetryAt(NOON + wait * SECOND)
 
 
-@pytest.mark.parametrize("max_attempts", [1, 2, 4, 11])
+@each_case("max_attempts", [1, 2, 4, 11])
 def test_last_allowed_attempt_is_the_last(max_attempts: int) -> None:
     one_left = after(BUSY, attempt_count=max_attempts - 1, max_attempts=max_attempts)
     none_left = after(BUSY, attempt_count=max_attempts, max_attempts=max_attempts)
@@ -122,14 +120,13 @@ def test_uncounted_attempts_do_not_lengthen_the_delay() -> None:
     assert after(BUSY, attempt_count=4, uncounted_attempts=3) == RetryAt(NOON + 5 * MINUTE)
 
 
-@pytest.mark.parametrize(
-    ("left", "decision"),
+@each_case(
+    "left, decision",
     [
         (timedelta(seconds=299), GiveUp(FailureCode.PROVIDER_ERROR)),
         (timedelta(seconds=300), GiveUp(FailureCode.PROVIDER_ERROR)),
         (timedelta(seconds=301), RetryAt(NOON + 5 * MINUTE)),
     ],
-    ids=["too late", "at the very end", "just in time"],
 )
 def test_retry_after_the_expiry_is_given_up(left: timedelta, decision: object) -> None:
     assert after(BUSY, expires_at=NOON + left) == decision
@@ -171,21 +168,20 @@ def test_retry_is_in_the_future_within_limit_and_expiry(
         assert past.expires_at is None or decision.at < past.expires_at
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error",
     [
         PermanentError("no", code=FailureCode.REJECTED),
         PermanentError("too much", code=FailureCode.TOO_LARGE),
         InvalidRecipientError("nobody", action=RecipientAction.SUPPRESS),
     ],
-    ids=lambda error: error.code.value,
 )
 def test_permanent_error_is_never_retried(error: ProviderError) -> None:
     assert after(error, attempt_count=1, max_attempts=11) == GiveUp(error.code)
 
 
-@pytest.mark.parametrize(
-    ("priority", "wait"),
+@each_case(
+    "priority, wait",
     [
         (Priority.CRITICAL, 30 * SECOND),
         (Priority.HIGH, 2 * MINUTE),
@@ -212,7 +208,7 @@ def test_outage_is_retried_at_growing_delays(uncounted: int, wait: int) -> None:
     assert decision == RetryUncounted(NOON + wait * SECOND)
 
 
-@pytest.mark.parametrize(("jitter", "wait"), [(-1, 24), (1, 36)])
+@each_case("jitter, wait", [(-1, 24), (1, 36)])
 def test_outage_retries_have_jitter(jitter: float, wait: int) -> None:
     assert after(DOWN, jitter=jitter) == RetryUncounted(NOON + wait * SECOND)
 
@@ -271,7 +267,7 @@ def test_rate_limit_is_retried_at_growing_delays(uncounted: int, wait: int) -> N
     assert decision == RetryUncounted(NOON + wait * SECOND)
 
 
-@pytest.mark.parametrize(("retry_after", "wait"), [(0.0, 1), (1.0, 1.1), (20.0, 22), (90.0, 95)])
+@each_case("retry_after, wait", [(0.0, 1), (1.0, 1.1), (20.0, 22), (90.0, 95)])
 def test_rate_limit_waits_for_retry_after_and_lets_others_go_first(
     retry_after: float, wait: float
 ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from django.conf import settings
 
 from domain.states import (
@@ -105,13 +104,13 @@ def test_every_status_is_reachable_from_pending() -> None:
     assert reached == set(TRANSITIONS) == set(S)
 
 
-@pytest.mark.parametrize("status", [S.READ, S.EXPIRED, S.CANCELLED, S.MERGED])
+@each_case("status", [S.READ, S.EXPIRED, S.CANCELLED, S.MERGED])
 def test_final_status_has_no_transition(status: DeliveryStatus) -> None:
     assert not TRANSITIONS[status]
 
 
-@pytest.mark.parametrize(
-    ("status", "before"),
+@each_case(
+    "status, before",
     [
         *((status, S.PENDING) for status in (S.SENDING, S.EXPIRED, S.CANCELLED, S.SUPPRESSED)),
         (S.UNKNOWN, S.SENDING),

@@ -26,6 +26,7 @@ from notifyproject.platform import encryption
 from providers.contract import AddressEffect, Receipt, ReceiptKind
 from tests.support.factories.notifications import NOON
 from tests.support.source import SERVICE, files, tree
+from tests.support.tables import each_case
 
 FILE = Attachment(url="https://files.example.com/a", filename="a.pdf", content_type="a/pdf")
 RECIPIENT = Recipient(email="ada@example.com", device_ids=("d1",), given=("email",))
@@ -106,7 +107,7 @@ def newer(stored: Any) -> Any:
     return [newer(document) for document in stored] if isinstance(stored, list | tuple) else stored
 
 
-@pytest.mark.parametrize("name", STORED)
+@each_case("name", STORED)
 def test_fields_of_a_newer_version_are_left_out(name: str) -> None:
     read, stored = STORED[name]
     assert read(newer(stored)) == read(stored)

@@ -73,7 +73,7 @@ def test_timestamp_is_parsed(text: str, instant: datetime) -> None:
     assert parse_timestamp(text).tzinfo is UTC
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "2026-12-01T09:00:00",
@@ -182,7 +182,7 @@ def test_utc_now_has_milliseconds() -> None:
     assert before - MILLISECOND <= now <= datetime.now(UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name", ["UTC", "Europe/London", "America/New_York", "Australia/Lord_Howe", "Etc/GMT+12"]
 )
 def test_zone_is_parsed(name: str) -> None:
@@ -232,8 +232,8 @@ def test_send_time_is_the_requested_time_or_now(asked: datetime | None, send_at:
     assert resolve_send_at(requested=asked, now=NOON) == send_at
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
+@each_case(
+    "asked, code",
     [
         (NOON - PAST_TOLERANCE - MILLISECOND, "in_the_past"),
         (NOON - timedelta(days=4000), "in_the_past"),
@@ -279,7 +279,7 @@ def test_ttl_out_of_range_is_refused(ttl: int) -> None:
     assert code_of(resolve_expiry, send_at=NOON, ttl_seconds=ttl, expires_at=None) == "invalid_ttl"
 
 
-@pytest.mark.parametrize("expires_at", [NOON, NOON - MILLISECOND, NOON - timedelta(days=1)])
+@each_case("expires_at", [NOON, NOON - MILLISECOND, NOON - timedelta(days=1)])
 def test_expiry_before_sending_is_refused(expires_at: datetime) -> None:
     code = code_of(resolve_expiry, send_at=NOON, ttl_seconds=None, expires_at=expires_at)
     assert code == "expires_before_sending"
@@ -329,8 +329,8 @@ def test_skipped_time_is_the_next_instant(local: str, zone: str, instant: str) -
     assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=True)
 
 
-@pytest.mark.parametrize(
-    ("local", "zone"),
+@each_case(
+    "local, zone",
     [
         ("2026-03-29T00:59:59", "Europe/London"),
         ("2026-03-29T02:00", "Europe/London"),
@@ -431,8 +431,8 @@ def test_quiet_hours_include_their_start_and_not_their_end(
     assert quiet(start, end).until(at(now)) == (at(until) if until else None)
 
 
-@pytest.mark.parametrize(
-    ("zone", "now", "until"),
+@each_case(
+    "zone, now, until",
     [
         ("America/New_York", "2026-11-21T03:00", "2026-11-21T12:00"),
         ("America/New_York", "2026-11-21T02:59", None),
@@ -444,14 +444,13 @@ def test_quiet_hours_use_their_timezone(zone: str, now: str, until: str | None) 
     assert quiet("22:00", "07:00", zone).until(at(now)) == (at(until) if until else None)
 
 
-@pytest.mark.parametrize(
-    ("end", "now", "until"),
+@each_case(
+    "end, now, until",
     [
         ("07:00", "2026-03-28T23:00", "2026-03-29T06:00"),
         *((end, "2026-03-28T23:00", "2026-03-29T01:00") for end in ("01:30", "01:00", "02:00")),
         ("07:00", "2026-10-24T22:00", "2026-10-25T07:00"),
     ],
-    ids=["after the gap", "inside the gap", "at its start", "at its end", "in autumn"],
 )
 def test_night_over_a_clock_change_ends_by_the_new_clock(end: str, now: str, until: str) -> None:
     assert quiet("22:00", end, LONDON).until(at(now)) == at(until)
@@ -479,14 +478,13 @@ def test_repeated_end_ends_twice(now: str, until: str | None) -> None:
     assert night.until(at(now)) == (at(until) if until else None)
 
 
-@pytest.mark.parametrize(
-    ("now", "until"),
+@each_case(
+    "now, until",
     [
         ("2026-10-03T13:00", "2026-10-03T15:30"),
         ("2026-04-04T14:40", "2026-04-04T14:45"),
         ("2026-04-04T15:05", "2026-04-04T15:15"),
     ],
-    ids=["end in the gap", "first of two", "second of two"],
 )
 def test_half_hour_clock_change_is_handled(now: str, until: str) -> None:
     ends = {"2026-10": "02:15", "2026-04": "01:45"}
@@ -520,7 +518,7 @@ def test_until_is_the_exact_end(start: time, end: time, zone: ZoneInfo, now: dat
         assert hours.until(max(now, until - timedelta(milliseconds=1))) == until
 
 
-@pytest.mark.parametrize("moment", ["22:00", "00:00", "12:30"])
+@each_case("moment", ["22:00", "00:00", "12:30"])
 def test_equal_start_and_end_are_refused(moment: str) -> None:
     assert code_of(quiet, moment, moment) == "empty_quiet_hours"
 
@@ -548,6 +546,6 @@ def test_invalid_time_of_day_is_refused(text: str) -> None:
         assert code_of(quiet, start, end) == "invalid_time"
 
 
-@pytest.mark.parametrize("zone", ["Nowhere/City", "../UTC", "", "BST"])
+@each_case("zone", ["Nowhere/City", "../UTC", "", "BST"])
 def test_unknown_timezone_is_refused(zone: str) -> None:
     assert code_of(quiet, "22:00", "07:00", zone) == "unknown_timezone"

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from providers import http, http_client
 from tests.support.tables import each_case
 from tests.support.waiting import computing
@@ -45,8 +43,8 @@ def test_retry_after_is_seconds_or_a_date(value: str, pause: float | None) -> No
     assert http.retry_after_seconds({"retry-after": value}, now=NOW) == pause
 
 
-@pytest.mark.parametrize(
-    ("seconds", "pause"),
+@each_case(
+    "seconds, pause",
     [(-1.0, None), (0.0, None), (0.5, 0.5), (86_400.0, 86_400.0), (1e12, 86_400.0)],
 )
 def test_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:

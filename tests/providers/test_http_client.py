@@ -58,7 +58,7 @@ def test_request_is_sent_once_with_headers_and_body() -> None:
     assert request.endswith(b'\r\n\r\n{"a": 1}')
 
 
-@pytest.mark.parametrize("status", [202, 503])
+@each_case("status", [202, 503])
 def test_connection_is_reused_after_any_answer(status: int) -> None:
     handler = socket_server.KeepAlive(socket_server.response(status, b"{}"))
     with socket_server.serving(handler) as server:
@@ -124,7 +124,7 @@ def test_threads_send_concurrently() -> None:
     assert answers == [202] * 8
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each_case("status", [301, 302, 303, 307, 308])
 def test_redirect_is_not_followed(status: int) -> None:
     elsewhere = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(elsewhere) as other:
@@ -135,7 +135,7 @@ def test_redirect_is_not_followed(status: int) -> None:
     assert elsewhere.requests == []
 
 
-@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+@each_case("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
 def test_proxy_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     spy = socket_server.KeepAlive(socket_server.response(202))
     with (
@@ -246,8 +246,8 @@ def test_connections_are_reused_by_the_next_round(server: socket_server.SocketSe
     assert server.connections <= 8
 
 
-@pytest.mark.parametrize(
-    ("elsewhere", "kind"),
+@each_case(
+    "elsewhere, kind",
     [("http://127.0.0.1:1", TransientError), ("nowhere", ProviderUnavailableError)],
 )
 def test_failed_or_invalid_request_does_not_affect_the_others(
@@ -278,7 +278,7 @@ def test_slow_answer_delays_only_itself() -> None:
     assert done == [quick.url, silent.url]
 
 
-@pytest.mark.parametrize("pause", [0.0, 1.2])
+@each_case("pause", [0.0, 1.2])
 def test_request_on_a_reused_connection_is_not_repeated(
     pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -428,7 +428,7 @@ async def hold_up_the_loop(seconds: float) -> Response:
     return Response(status=0, headers={}, body=b"")
 
 
-@pytest.mark.parametrize("earlier", [0, 1], ids=["new handle", "used handle"])
+@each_case("earlier", [0, 1])
 def test_nothing_is_sent_after_the_deadline(earlier: int) -> None:
     """A suspended process may continue when another worker is sending."""
     server = socket_server.KeepAlive(socket_server.response(202))
@@ -463,7 +463,7 @@ def test_deadline_counts_from_the_call_if_the_loop_is_held_up_before_the_request
     assert ended == ["first", "later"]
 
 
-@pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
+@each_case("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
 def test_invalid_key_is_about_the_account(key: str) -> None:
     """Mounted secrets often end with a line break, which no header may contain."""
     server = socket_server.KeepAlive(socket_server.response(202))
@@ -475,7 +475,7 @@ def test_invalid_key_is_about_the_account(key: str) -> None:
     assert server.requests == []
 
 
-@pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
+@each_case("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
 def test_invalid_url_is_about_the_account(url: str) -> None:
     with pytest.raises(ProviderUnavailableError):
         event_loop.run(http_client.send(Request(url=url, body=b"{}", headers={})))
@@ -558,7 +558,7 @@ def test_answer_of_64_kb_is_read() -> None:
         assert len(post(server.url).body) == http_client.MAX_BODY
 
 
-@pytest.mark.parametrize("status", [302, 400, 503])
+@each_case("status", [302, 400, 503])
 def test_large_error_answer_is_truncated(status: int) -> None:
     large = socket_server.response(status, b"x" * 300_000)
     with socket_server.serving(socket_server.answering(large)) as server:
@@ -577,14 +577,13 @@ def test_compressed_answer_above_64_kb_is_ambiguous() -> None:
     assert error.is_ambiguous
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     [
         b"HTTP/1.1 401 No\r\nContent-Length: 500\r\n\r\nonly this",
         b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
         socket_server.response(429, b"not gzip", "Content-Encoding: gzip"),
     ],
-    ids=["truncated", "truncated chunk", "broken encoding"],
 )
 def test_broken_error_answer_keeps_its_status(answer: bytes) -> None:
     with socket_server.serving(socket_server.answering(answer)) as server:

@@ -32,6 +32,7 @@ from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, read_head
 from tests.support.fakes.smtp_server import MailServer, provider
 from tests.support.providers.sendgrid import account
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending
 
@@ -93,9 +94,7 @@ def test_sendgrid_gets_the_files(serve: Serve) -> None:
     assert body["attachments"] == [expected, expected]
 
 
-@pytest.mark.parametrize(
-    "name", ["orders.csv", 'fatura "\u00f3" \u8acb\u6c42\u66f8.csv', "x" * 120]
-)
+@each_case("name", ["orders.csv", 'fatura "\u00f3" \u8acb\u6c42\u66f8.csv', "x" * 120])
 def test_smtp_gets_the_files_byte_for_byte(serve: Serve, name: str) -> None:
     server = MailServer()
     with serve(Files(socket_server.response(200, CSV))), socket_server.serving(server) as running:
@@ -183,7 +182,7 @@ def test_files_may_have_ten_megabytes_together(serve: Serve) -> None:
         assert sum(len(file.content) for file in files) == content.MAX_ATTACHMENT_BYTES
 
 
-@pytest.mark.parametrize("hosts", [frozenset(), frozenset({"example.com", "x.files.example.com"})])
+@each_case("hosts", [frozenset(), frozenset({"example.com", "x.files.example.com"})])
 def test_host_no_longer_allowed_is_not_contacted(serve: Serve, hosts: frozenset[str]) -> None:
     files = Files(socket_server.response(200, CSV))
     error = assert_nothing_left(serve, files, attached(), attachment_hosts=hosts)
@@ -297,8 +296,8 @@ def test_mail_without_files_needs_no_slot() -> None:
 CALENDAR = b"BEGIN:VCALENDAR\r\nVERSION:2.0\r\n%sBEGIN:VEVENT\r\nSUMMARY:x\r\n"
 
 
-@pytest.mark.parametrize(
-    ("head", "content_type", "expected"),
+@each_case(
+    "head, content_type, expected",
     [
         (b"METHOD:REQUEST\r\n", "text/calendar", "text/calendar; method=REQUEST"),
         (b"method:Cancel\n", "text/calendar", "text/calendar; method=CANCEL"),

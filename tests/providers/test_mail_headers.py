@@ -14,6 +14,7 @@ from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import MailServer, provider
 from tests.support.providers.sendgrid import account
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -73,8 +74,8 @@ def test_unsubscribe_url_with_a_line_break_is_refused() -> None:
 DEFAULT = "The Shop's friends <friends@example.com>"
 
 
-@pytest.mark.parametrize(
-    ("own", "default", "expected"),
+@each_case(
+    "own, default, expected",
     [
         (None, None, None),
         (None, "", None),
@@ -106,7 +107,7 @@ def test_reply_to_name_may_be_in_any_script() -> None:
     assert mail["Reply-To"].addresses[0].display_name == name
 
 
-@pytest.mark.parametrize("reply_to", ["a@example.com\r\nBcc: eve@example.com", "a@\u2602\u2602"])
+@each_case("reply_to", ["a@example.com\r\nBcc: eve@example.com", "a@\u2602\u2602"])
 def test_invalid_reply_to_is_refused(reply_to: str) -> None:
     message = Message(subject="x", text="x", reply_to=reply_to)
     with pytest.raises(PermanentError) as error:

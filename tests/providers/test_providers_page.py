@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import pytest
 from django.conf import settings
 
 from delivery.circuit_breaker import MIN_FAILURES, MIN_PERCENT
@@ -282,8 +281,8 @@ def test_numbers_match_the_code() -> None:
     assert PAGE.count("three times in a row") == 1
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"),
+@each_case(
+    "numbers, text",
     [
         ((429,), "429"),
         (range(300, 400), "300 to 399"),

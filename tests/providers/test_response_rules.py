@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,9 +80,7 @@ def test_every_answer_has_its_status_in_the_reason(status: int, fields: list[str
     assert found.response == ProviderResponse(status=status)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(429, TransientError), (302, ProviderUnavailableError)]
-)
+@each_case("status, kind", [(429, TransientError), (302, ProviderUnavailableError)])
 def test_retry_after_is_passed_on(
     status: int, kind: type[TransientError | ProviderUnavailableError]
 ) -> None:

@@ -1,5 +1,3 @@
-import pytest
-
 from recipients.masking import mask_address, mask_text
 from tests.support.tables import each_case
 
@@ -30,7 +28,7 @@ def test_every_address_in_a_text_is_masked() -> None:
     assert "550" in masked
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "The provider had a problem of its own. (503)",

@@ -73,8 +73,8 @@ def test_invalid_token_and_invalid_field_name_different_fields(pushes: FCMClient
     assert violations(pushes.send("bad-field-1")) == ["message.android.ttl"]
 
 
-@pytest.mark.parametrize(
-    ("token", "code", "status", "reason"),
+@each_case(
+    "token, code, status, reason",
     [
         ("no-permission-1", 403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),
         ("unauthenticated-1", 401, "UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"),
@@ -142,8 +142,8 @@ def test_magic_topic_chooses_the_outcome(pushes: FCMClient) -> None:
     assert pushes.box.requests()[0]["recipients"] == ["/topics/unavailable-news"]
 
 
-@pytest.mark.parametrize(
-    ("token", "body", "headers"),
+@each_case(
+    "token, body, headers",
     [
         ("not-json-1", b"<html></html>", {"Content-Type": "text/html; charset=UTF-8"}),
         ("no-name-1", b"{}\n", {}),
@@ -188,8 +188,8 @@ def library(pushes: FCMClient) -> Any:
     client.requests_session.close()
 
 
-@pytest.mark.parametrize(
-    ("token", "failure"),
+@each_case(
+    "token, failure",
     [
         ("unregistered-1", FCMNotRegisteredError),
         ("wrong-sender-1", FCMSenderIdMismatchError),

@@ -130,9 +130,7 @@ def test_message_that_does_not_match_its_template_is_refused(
     assert words_ in details(answer)
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)]
-)
+@each_case("status, code", [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)])
 def test_template_without_approval_is_refused(
     chats: WhatsAppClient, status: str, code: int
 ) -> None:
@@ -236,7 +234,7 @@ def test_templates_are_read_from_a_file_and_survive_a_restart(
         assert chats.post(template(language={"code": "de"})).status == 200
 
 
-@pytest.mark.parametrize("content", ["", "{}", '[{"name": "x"}]'])
+@each_case("content", ["", "{}", '[{"name": "x"}]'])
 def test_unreadable_file_of_templates_is_named(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from pymongo.operations import IndexModel
 
 from notifyproject.db.compiler import _sort_before_project
@@ -52,8 +51,8 @@ class Index:
 STRINGS, SERVES_LOOKUPS = {"f": {"$type": "string"}}, {"f": {"$gte": ""}}
 
 
-@pytest.mark.parametrize(
-    ("options", "changes"),
+@each_case(
+    "options, changes",
     [
         (
             {"unique": True, "partialFilterExpression": STRINGS},
@@ -63,7 +62,6 @@ STRINGS, SERVES_LOOKUPS = {"f": {"$type": "string"}}, {"f": {"$gte": ""}}
         ({"partialFilterExpression": STRINGS}, {}),
         ({}, {}),
     ],
-    ids=["unique and partial", "unique", "partial", "plain"],
 )
 def test_only_the_filter_of_a_unique_index_is_changed(
     options: dict[str, Any], changes: dict[str, Any]

@@ -86,7 +86,7 @@ def fresh_log() -> Any:
     return structlog.get_logger("tests")
 
 
-@pytest.mark.parametrize("form", ["json", "console"])
+@each_case("form", ["json", "console"])
 def test_warning_of_gunicorn_is_one_line(form: str) -> None:
     command = [sys.executable, "-c", GUNICORN, form]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -165,7 +165,7 @@ def test_lines_that_cannot_be_written_fail_no_block(capsys: pytest.CaptureFixtur
     assert "I/O operation on closed file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["line one\nline two", '"quoted"', "\x1b[31mred", "\u2028"])
+@each_case("text", ["line one\nline two", '"quoted"', "\x1b[31mred", "\u2028"])
 def test_value_stays_on_its_line(text: str) -> None:
     with logged("json") as stream:
         fresh_log().info("event", value=text)
@@ -216,7 +216,7 @@ def send_by_a_provider_with_a_defect() -> None:
     in_flight.collect(timeout=LIMIT)
 
 
-@pytest.mark.parametrize("form", ["json", "console"])
+@each_case("form", ["json", "console"])
 def test_send_defect_is_logged_with_ids_and_place_only(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +247,7 @@ def test_logged_error_hides_the_address(form: str, address: str) -> None:
     assert address not in stream.getvalue()
 
 
-@pytest.mark.parametrize("name", ["django.request", "django.server", "celery.app.trace"])
+@each_case("name", ["django.request", "django.server", "celery.app.trace"])
 def test_quoting_loggers_hide_addresses(name: str) -> None:
     with logged("json") as stream:
         logging.getLogger(name).error("Not Found: /admin/%s/?q=%s", ADDRESS, "ada%40example.com")

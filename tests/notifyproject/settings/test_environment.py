@@ -304,8 +304,8 @@ def test_variables_become_settings(variables: dict[str, str], settings: dict[str
     assert {name: found[name] for name in settings} == settings
 
 
-@pytest.mark.parametrize(
-    ("uri", "name"),
+@each_case(
+    "uri, name",
     [
         ("mongodb://127.0.0.1:27017/notifyproject", "notifyproject"),
         ("mongodb://a:1,b:2/other?replicaSet=rs0", "other"),
@@ -337,7 +337,7 @@ def test_service_queue_comes_first_and_then_by_priority() -> None:
     assert len(names) == len(set(names)) == 1 + 4 * 4 + 3
 
 
-@pytest.mark.parametrize("path", documents.documents())
+@each_case("path", documents.documents())
 def test_document_is_what_the_declarations_say(path: str) -> None:
     text = (environment.BASE_DIR / path).read_text(encoding="utf-8")
     assert text == documents.documents()[path], "run make settings"

@@ -14,7 +14,7 @@ from tests.support.tables import each_case
 WHOLE = "sentinel://us%40er:pass%3Aword@a.example.com,[::1]:26380/3?master=notify"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url", ["redis://127.0.0.1:6379/0", "rediss://:secret@valkey/1", "unix:///run/valkey.sock"]
 )
 def test_other_url_has_no_sentinels(url: str) -> None:
@@ -32,8 +32,8 @@ def test_whole_url() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("hosts", "expected"),
+@each_case(
+    "hosts, expected",
     [
         ("[::1]", [("::1", 26379)]),
         ("[::1]:1,[2001:DB8::0:2]:2", [("::1", 1), ("2001:db8::2", 2)]),
@@ -124,8 +124,8 @@ def test_unusable_store_is_refused_by_its_name_without_its_password(name: str, u
     assert refused.value.__cause__ is None or "s3cret" not in str(refused.value.__cause__)
 
 
-@pytest.mark.parametrize(
-    ("name", "url"),
+@each_case(
+    "name, url",
     [
         ("MONGODB_URI", "mongodb://u:p%5B@a.example.com,[::1]:27018,[2001:db8::2]/notify"),
         ("REDIS_URL", "redis://u:p%5B@[::1]:6379/0"),

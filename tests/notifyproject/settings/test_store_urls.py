@@ -70,7 +70,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each_case("name", REFUSED)
 def test_url_that_a_driver_would_misread_is_refused_without_its_password(name: str) -> None:
     for url, problem in REFUSED[name]:
         with pytest.raises(ImproperlyConfigured) as refused:

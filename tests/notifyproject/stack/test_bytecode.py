@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from notifyproject.stack import bytecode
+from tests.support.tables import each_case
 
 VARIABLES = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
@@ -36,10 +37,9 @@ def test_bytecode_is_cached_in_the_virtual_environment() -> None:
 
 
 @pytest.mark.usefixtures("no_bytecode")
-@pytest.mark.parametrize(
-    ("name", "value", "folder"),
+@each_case(
+    "name, value, folder",
     [("prefix", sys.base_prefix, None), ("pycache_prefix", "/elsewhere", "/elsewhere")],
-    ids=["no virtual environment", "a configured folder"],
 )
 def test_bytecode_is_otherwise_unchanged(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, folder: str | None

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from notifyproject.stack import prerequisites, servers
 from notifyproject.stack.prerequisites import MONGOD, NODE, Kind, Prerequisite, Purpose
+from tests.support.tables import each_case
 
 ROOT = Path(settings.BASE_DIR)
 FOR_A_CLONE = {"git", "ca-certificates", "make", "curl"}
@@ -48,7 +49,7 @@ def brought(binary: Path, names: Iterable[str]) -> set[str]:
     return found | {other for name in found for other in linked(paths[name])}
 
 
-@pytest.mark.parametrize("program", ["mongod", "valkey-server", "node"])
+@each_case("program", ["mongod", "valkey-server", "node"])
 def test_linked_libraries_are_declared(program: str) -> None:
     node = prerequisites.playwright_binary()
     assert node is not None
@@ -82,8 +83,8 @@ def test_external_database_needs_no_library(without: pytest.MonkeyPatch) -> None
     assert NOWHERE not in prerequisites.prerequisites_for(Purpose.UP)
 
 
-@pytest.mark.parametrize(
-    ("programs", "command"),
+@each_case(
+    "programs, command",
     [
         ({"apt-get"}, "run `apt install libnowhere4` as root"),
         ({"apt-get", "sudo"}, "run `sudo apt install libnowhere4`"),
@@ -158,7 +159,7 @@ def error_of(clone: Path, target: str, *, python: str) -> str:
     return result.stderr
 
 
-@pytest.mark.parametrize("target", ["up", "test"])
+@each_case("target", ["up", "test"])
 def test_make_checks_before_it_installs(clone: Path, target: str) -> None:
     error = error_of(clone, target, python=sys.executable)
     assert "This machine lacks libnowhere.so.4 (for mongod)" in error

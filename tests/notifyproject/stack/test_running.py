@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from api.inbox import cors
 from notifyproject.settings.environment import read
 from notifyproject.stack.running import Addresses, own_settings
@@ -14,8 +12,8 @@ KEYS = {"SECRET_KEY": "k" * 64, "INBOX_SIGNING_KEY": "i" * 64, "FIELD_ENCRYPTION
 OWN_PAGE = "http://127.0.0.1:8000"
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
+@each_case(
+    "given, expected",
     [
         ("", OWN_PAGE),
         ("http://127.0.0.1:3000", f"{OWN_PAGE},http://127.0.0.1:3000"),

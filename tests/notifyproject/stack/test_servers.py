@@ -10,6 +10,7 @@ import pytest
 from notifyproject.stack import servers
 from notifyproject.stack.servers import Server, ServerFailedError
 from notifyproject.stack.supervisor import Program, Supervisor
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 DIES = "import sys; print('no such library', file=sys.stderr); sys.exit(127)"
@@ -38,8 +39,8 @@ def failure_of(start: Callable[[], None]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("make", "beginning"),
+@each_case(
+    "make, beginning",
     [
         (servers.mongod, "mongod ended as it started (exit code "),
         (servers.valkey, "valkey ended as it started (exit code 1)"),

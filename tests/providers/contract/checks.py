@@ -1,13 +1,25 @@
 """The conditions of the contract that every send must meet."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from domain.errors import ProviderError, TransientError
 from providers.contract import SendResult
 from tests.providers.contract.cases import EXPECTED, GRACE, SLOW, UNREACHED, Case
-from tests.providers.contract.runner import Observation
+from tests.providers.contract.runner import Observation, logged, send
 from tests.providers.contract.subjects import PRIVATE, Subject
+from tests.support.providers.fcm import Project
+from tests.support.threads import at_once
 from tests.support.waiting import SHORT
+
+
+def check_every_case(subject: Subject, project: Project) -> None:
+    """Send in all possible cases at the same time, because some end only by their time limit."""
+    cases = [case for case in Case if case not in subject.never]
+    with logged():
+        observed = at_once(*(partial(send, subject, case, project) for case in cases))
+    for case, seen in zip(cases, observed, strict=True):
+        check_all(subject, case, seen)
 
 
 def check_all(subject: Subject, case: Case, seen: Observation) -> None:

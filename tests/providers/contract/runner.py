@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -37,9 +37,7 @@ class Observation:
     secrets: Sequence[str]
 
 
-def send(
-    subject: Subject, case: Case, project: Project, *, clock: Callable[[], float] = ticks
-) -> Observation:
+def send(subject: Subject, case: Case, project: Project) -> Observation:
     timeout = SHORT if case in SLOW else LONG
     with ExitStack() as stack:
         elsewhere = HTTPServer(lambda connection: connection.sendall(socket_server.response(202)))
@@ -54,9 +52,9 @@ def send(
             place = Place(host="127.0.0.1", port=running.port, project=project)
         provider = subject.make(place, FIRST)
         with logged() as log:
-            begun = clock()
+            begun = ticks()
             outcome = attempt(subject, provider, timeout=timeout)
-            seconds = clock() - begun
+            seconds = ticks() - begun
         secrets = subject.secrets(place)
     return Observation(
         outcome=outcome,

@@ -1,11 +1,9 @@
 """The contract of :mod:`providers.contract`, kept by every provider."""
 
-import asyncio
 import importlib
 import inspect
-import logging
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -14,39 +12,24 @@ from typing import Any
 import pytest
 
 import providers as package
-from domain.errors import (
-    InvalidRecipientError,
-    ProviderError,
-    ProviderUnavailableError,
-    RecipientAction,
-    TransientError,
-)
 from domain.time import utc_now
 from notifyproject.platform.event_loop import run
 from providers.contract import (
     InvalidSignatureError,
     NotAttemptedError,
-    Provider,
-    SendRequest,
     SendResult,
 )
-from providers.sendgrid.provider import SendGrid
 from tests.providers.contract import checks
 from tests.providers.contract.cases import EXPECTED, LONG, UNREACHED, Case
 from tests.providers.contract.checks import leaks
-from tests.providers.contract.providers import EVERY, SENDGRID, SUBJECTS
+from tests.providers.contract.providers import EVERY, SUBJECTS
 from tests.providers.contract.runner import FIRST, SECOND, send
 from tests.providers.contract.subjects import PRIVATE, THREAD, Place, Reports, Subject
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
-from tests.support.waiting import SILENT_FOR, ticks
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("opened")
-EVERY_CASE = pytest.mark.parametrize(
-    ("subject", "case"),
-    [(subject, case) for subject in SUBJECTS for case in Case if case not in subject.never],
-    ids=lambda value: value.name if isinstance(value, Subject) else value.value,
-)
 
 
 def provider_classes() -> Iterator[Any]:
@@ -72,9 +55,9 @@ def test_impossible_case_has_a_reason(subject: Subject) -> None:
     assert all(reason.endswith(".") for reason in subject.never.values())
 
 
-@EVERY_CASE
-def test_contract_is_kept(subject: Subject, case: Case, project: Project) -> None:
-    checks.check_all(subject, case, send(subject, case, project))
+@EVERY
+def test_contract_is_kept(subject: Subject, project: Project) -> None:
+    checks.check_every_case(subject, project)
 
 
 @EVERY
@@ -189,7 +172,7 @@ def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere
 
 
 @WEBHOOKS
-@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff"])
+@each_case("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff"])
 def test_signed_nonsense_is_refused_without_a_crash(
     subject: Subject, reports: Reports, nowhere: Place, raw: bytes
 ) -> None:
@@ -197,110 +180,10 @@ def test_signed_nonsense_is_refused_without_a_crash(
         subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [subject for subject in SUBJECTS if subject.reports is None],
-    ids=lambda subject: subject.name,
-)
+@each_case("subject", [subject for subject in SUBJECTS if subject.reports is None])
 def test_provider_without_webhooks_parses_none(subject: Subject, nowhere: Place) -> None:
     provider = subject.make(nowhere, FIRST)
     for _, reports in WITH_WEBHOOKS:
         raw = reports.body(REFERENCE)
         with suppress(ValueError):
             assert provider.parse_receipts(reports.sign(raw, True), raw) == []
-
-
-# The root logger, because a new logging configuration disables other existing loggers.
-log = logging.getLogger()
-Send = Callable[[SendGrid, SendRequest, float], SendResult]
-
-
-def broken(how: Send) -> Subject:
-    """Return SendGrid with a ``send`` that breaks the contract."""
-
-    class Broken(SendGrid):
-        async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-            return await asyncio.to_thread(how, self, request, timeout)
-
-    def make(place: Place, account: str) -> Provider:
-        good: Any = SENDGRID.make(place, account)
-        names = ("api_key", "base_url", "sender", "webhook_public_key", "clock")
-        return Broken(**{name: getattr(good, name) for name in names})
-
-    return replace(SENDGRID, provider=Broken, make=make)
-
-
-def as_it_should(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    return run(SendGrid.send(provider, outbound, timeout=timeout))
-
-
-def again(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    with suppress(TransientError):
-        return as_it_should(provider, outbound, timeout)
-    return as_it_should(provider, outbound, timeout)
-
-
-def blaming(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    try:
-        return as_it_should(provider, outbound, timeout)
-    except ProviderUnavailableError as error:
-        raise InvalidRecipientError("No.", action=RecipientAction.SUPPRESS) from error
-
-
-def sure(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    try:
-        return as_it_should(provider, outbound, timeout)
-    except TransientError as error:
-        raise TransientError("It did not go.", code=error.code) from error
-
-
-def patient(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    watch.is_late = True
-    return as_it_should(provider, outbound, timeout)
-
-
-class Watch:
-    """A clock that can show a long duration."""
-
-    is_late = False
-
-    def __call__(self) -> float:
-        return ticks() + (SILENT_FOR if self.is_late else 0.0)
-
-
-watch = Watch()
-
-
-def chatty(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    log.debug("mail to %s", outbound.recipient)
-    return as_it_should(provider, outbound, timeout)
-
-
-def indiscreet(provider: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    try:
-        return as_it_should(provider, outbound, timeout)
-    except ProviderError as error:
-        error.reason += f" The key was {provider.api_key}."
-        raise
-
-
-@pytest.mark.parametrize(
-    ("how", "case"),
-    [
-        (again, Case.BUSY),
-        (again, Case.RESET),
-        (blaming, Case.NO_CREDENTIALS),
-        (sure, Case.HUNG_UP),
-        (patient, Case.DRIPPING),
-        (chatty, Case.ACCEPTED),
-        (indiscreet, Case.REFUSED),
-    ],
-    ids=lambda value: value.value if isinstance(value, Case) else value.__name__,
-)
-def test_contract_violation_is_found(how: Send, case: Case, project: Project) -> None:
-    checks.check_all(good := broken(as_it_should), case, send(good, case, project))
-    bad = broken(how)
-    watch.is_late = False
-    seen = send(bad, case, project, clock=watch)
-    with pytest.raises(AssertionError):
-        checks.check_all(bad, case, seen)

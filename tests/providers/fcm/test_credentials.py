@@ -100,8 +100,8 @@ def test_new_key_in_the_file_is_used_at_the_next_fetch(
     assert run(fcm.send(push(), timeout=LIMIT)).provider_id
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
+@each_case(
+    "changes, reason",
     [
         ({"private_key": "none"}, "The configured Firebase service account is invalid."),
         ({"private_key": None}, "The configured Firebase service account is invalid."),
@@ -119,8 +119,8 @@ def test_invalid_service_account_makes_fcm_unavailable(
     assert project.requests() == project.requests(TOKENS) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
+@each_case(
+    "content, reason",
     [
         (None, "The Firebase service account's file can't be read."),
         (b"", "The configured Firebase service account is invalid."),
@@ -151,7 +151,7 @@ def test_other_key_type_is_refused(project: Project) -> None:
         read_service_account(json.dumps(key)).assertion(now=FIXED_NOON)
 
 
-@pytest.mark.parametrize("uri", ["", "ftp://127.0.0.1/token", "127.0.0.1", "http://[/token"])
+@each_case("uri", ["", "ftp://127.0.0.1/token", "127.0.0.1", "http://[/token"])
 def test_invalid_token_uri_makes_fcm_unavailable(project: Project, uri: str) -> None:
     unavailable(project.fcm(credentials=json.dumps({**project.key, "token_uri": uri})))
 
@@ -314,7 +314,7 @@ def test_refused_fetch_makes_fcm_unavailable(
     assert project.requests() == []
 
 
-@pytest.mark.parametrize("outcome", ["timeout", "reset", "truncated"])
+@each_case("outcome", ["timeout", "reset", "truncated"])
 def test_broken_token_endpoint_makes_fcm_unavailable(
     project: Project, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,7 +334,7 @@ def test_slow_token_respects_the_send_timeout(project: Project) -> None:
     assert error.reason == fcm_credentials.GOOGLE_TIMEOUT_REASON
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         b"",

@@ -64,8 +64,8 @@ def test_image_is_set_for_every_platform(project: Project) -> None:
     assert message["apns"]["payload"] == {"aps": {"mutable-content": 1, "sound": "default"}}
 
 
-@pytest.mark.parametrize(
-    ("link", "opens"),
+@each_case(
+    "link, opens",
     [
         ("https://shop.example.com/orders/1", True),
         ("http://shop.example.com/orders/1", False),
@@ -111,7 +111,7 @@ def test_our_data_fields_override_the_payload(project: Project) -> None:
     assert data["deep_link"] == "shop://3", "the message has none of its own"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "key", ["from", "message_type", "google.", "google.c.a.e", "gcm.notification.title", "gcm.n.e"]
 )
 def test_reserved_data_key_is_refused_unsent(project: Project, key: str) -> None:
@@ -126,8 +126,8 @@ def test_similar_data_key_is_allowed(project: Project) -> None:
     assert (data["sent_from"], data["agcm.x"]) == ("1", "2")
 
 
-@pytest.mark.parametrize(
-    ("priority", "android", "apns", "web"),
+@each_case(
+    "priority, android, apns, web",
     [
         (Priority.CRITICAL, "HIGH", "10", "high"),
         (Priority.HIGH, "HIGH", "10", "high"),
@@ -154,8 +154,8 @@ def test_silent_push_is_data_only_and_never_urgent_for_apple(project: Project) -
     assert message["android"] == {"priority": "HIGH"}
 
 
-@pytest.mark.parametrize(
-    ("left", "kept"),
+@each_case(
+    "left, kept",
     [
         (timedelta(minutes=10), 600),
         (timedelta(seconds=1.9), 1),
@@ -178,7 +178,7 @@ def test_push_without_expiry_sets_no_ttl(project: Project) -> None:
     assert "apns-expiration" not in message["apns"]["headers"]
 
 
-@pytest.mark.parametrize("notification_id", ["x" * 200, "a/b", "é" * 40, "not.url.safe"])
+@each_case("notification_id", ["x" * 200, "a/b", "é" * 40, "not.url.safe"])
 def test_copy_of_a_notification_replaces_the_first(project: Project, notification_id: str) -> None:
     first, second = (
         sent(
@@ -225,7 +225,7 @@ def test_payload_limit_is_four_kilobytes(project: Project) -> None:
     assert [request["accepted"] for request in project.requests()] == [True, True]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "<script>alert(1)</script> & \"quotes\" 'too'",
@@ -241,7 +241,7 @@ def test_texts_are_passed_on_unchanged(project: Project, text: str) -> None:
     assert json.loads(found["data"]["list"]) == [text]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [
         Message(subject="\ud800", text="x"),

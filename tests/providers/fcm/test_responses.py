@@ -80,8 +80,8 @@ def test_wrong_project_is_not_about_the_device(project: Project) -> None:
         assert error.reason == "Unknown Firebase project or device. (404)"
 
 
-@pytest.mark.parametrize(
-    ("token", "kind", "reach"),
+@each_case(
+    "token, kind, reach",
     [
         ("ratelimit-device-1", TransientError, Reach.RECIPIENT),
         ("ratelimit-topic-1", TransientError, Reach.RECIPIENT),
@@ -269,8 +269,8 @@ def test_error_code_is_used_before_the_status(
     assert not getattr(error, "is_ambiguous", False)
 
 
-@pytest.mark.parametrize(
-    ("headers", "pause"),
+@each_case(
+    "headers, pause",
     [
         (["Retry-After: 7"], 7.0),
         (["Retry-After: 0"], 0.0),
@@ -417,7 +417,7 @@ def test_mismatch_at_a_proven_project_is_about_the_token(project: Project) -> No
     assert error.reason == "Device token belongs to another Firebase project"
 
 
-@pytest.mark.parametrize("token", ["unregistered-1", "invalid-1", "ratelimit-1", "bad-field-1"])
+@each_case("token", ["unregistered-1", "invalid-1", "ratelimit-1", "bad-field-1"])
 def test_other_refusal_proves_nothing(project: Project, token: str) -> None:
     fcm = project.fcm()
     mismatch(fcm, token)
@@ -543,7 +543,7 @@ def test_refusal_of_apple_is_about_the_device_or_the_message(
     assert (type(error), error.reach) == (kind, Reach.RECIPIENT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reason", ["TopicDisallowed", "BadTopic", "ExpiredProviderToken", "InvalidProviderToken"]
 )
 def test_refusal_of_apple_about_the_key_is_no_fault_of_the_device(reason: str) -> None:
@@ -556,8 +556,8 @@ def test_refusal_of_apple_about_the_key_is_no_fault_of_the_device(reason: str) -
     assert (error.scope, error.reach) == ("ios", Reach.UNCERTAIN)
 
 
-@pytest.mark.parametrize(
-    ("status", "fields", "kind"),
+@each_case(
+    "status, fields, kind",
     [
         (404, {"status": "UNREGISTERED"}, InvalidRecipientError),
         (
@@ -610,7 +610,7 @@ def test_invalid_argument_without_a_field_is_the_token(
     assert type(error) is kind
 
 
-@pytest.mark.parametrize("text", ["NotRegistered", "Not registered", "Device is notRegistered."])
+@each_case("text", ["NotRegistered", "Not registered", "Device is notRegistered."])
 def test_unregistered_device_without_a_code_has_a_soft_bounce(text: str) -> None:
     error = build(404, {"error": {"status": "NOT_FOUND", "message": text}})
     assert isinstance(error, InvalidRecipientError)

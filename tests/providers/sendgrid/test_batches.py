@@ -24,6 +24,7 @@ from providers.sendgrid import provider
 from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
 from sandbox.assembly import Sandbox
 from tests.support.providers.sendgrid import LINK, Account, leaving, mails, people
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, SHORT
 
 
@@ -322,7 +323,7 @@ def test_larger_groups_go_first() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("outcome", [BUSY, BROKEN, LOCKED])
+@each_case("outcome", [BUSY, BROKEN, LOCKED])
 def test_unavailable_provider_ends_bisection(outcome: ProviderError) -> None:
     provider = Provider([0], [SENT, outcome])
     outcomes = bisect(provider, range(16))

@@ -95,10 +95,9 @@ def test_international_domain_is_encoded() -> None:
     assert body["personalizations"][0]["to"][0]["email"] == "ada@xn--strae-oqa.example"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [{"message": Message(subject="Paid", text="\ud800")}, {"recipient": "ada@\u2602\u2602"}],
-    ids=["half a character", "no domain"],
 )
 def test_unencodable_mail_is_not_sent(fields: dict[str, Any]) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
@@ -131,8 +130,8 @@ def test_body_equals_that_of_sendgrids_library(
     assert {**body, "personalizations": [person]} == sendgrid.built(mail, file, tag)
 
 
-@pytest.mark.parametrize(
-    ("headers", "provider_id"),
+@each_case(
+    "headers, provider_id",
     [(["X-Message-Id: sg-1"], "sg-1"), (["x-message-id: sg-2"], "sg-2"), ([], None)],
 )
 def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: str | None) -> None:
@@ -237,7 +236,7 @@ def test_undocumented_success_is_ambiguous(status: int) -> None:
     assert error.is_ambiguous
 
 
-@pytest.mark.parametrize("status", [504, 524])
+@each_case("status", [504, 524])
 def test_gateway_that_waited_in_vain_leaves_the_outcome_open(status: int) -> None:
     """https://github.com/sendgrid/sendgrid-php/issues/933"""
     error = refusal(socket_server.response(status, b"<html>Gateway Timeout</html>"))

@@ -64,7 +64,7 @@ def received(*events: Any) -> list[Receipt]:
     return account().parse_receipts(signed(raw), raw)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "age",
     [timedelta(0), REPLAY_WINDOW, -REPLAY_WINDOW, timedelta(minutes=9), timedelta(minutes=-9)],
 )
@@ -73,9 +73,7 @@ def test_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
     assert account(now=FIXED_NOON + age).parse_receipts(signed(raw), raw) == []
 
 
-@pytest.mark.parametrize(
-    "age", [REPLAY_WINDOW + timedelta(seconds=1), -REPLAY_WINDOW - timedelta(seconds=1)]
-)
+@each_case("age", [REPLAY_WINDOW + timedelta(seconds=1), -REPLAY_WINDOW - timedelta(seconds=1)])
 def test_old_webhook_is_refused(age: timedelta) -> None:
     with pytest.raises(InvalidSignatureError, match="10 minutes"):
         account(now=FIXED_NOON + age).parse_receipts(signed(b"[]"), b"[]")
@@ -196,7 +194,7 @@ def test_event_has_its_kind(fields: dict[str, str], kind: ReceiptKind) -> None:
     assert receipt.kind is kind
 
 
-@pytest.mark.parametrize("name", ["group_resubscribe", "account_status_change", "", "DELIVERED"])
+@each_case("name", ["group_resubscribe", "account_status_change", "", "DELIVERED"])
 def test_unknown_event_is_ignored(name: str) -> None:
     assert [r.event_id for r in received(event(event=name), event(sg_event_id="e-2"))] == ["e-2"]
 
@@ -220,8 +218,8 @@ def test_event_becomes_a_receipt() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("sg_message_id", "provider_id", "other_ids"),
+@each_case(
+    "sg_message_id, provider_id, other_ids",
     [
         (
             "14c5d75ce93.dfd.64b469.filter0001.0",
@@ -257,13 +255,13 @@ def test_events_keep_order_and_duplicates() -> None:
     assert [r.event_id for r in received(*[event(sg_event_id=i) for i in ids])] == ids
 
 
-@pytest.mark.parametrize("raw", [b"", b"{}", b"null", b'"x"', b"["])
+@each_case("raw", [b"", b"{}", b"null", b'"x"', b"["])
 def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
     with pytest.raises(ValueError, match="list"):
         account().parse_receipts(signed(raw), raw)
 
 
-@pytest.mark.parametrize("timestamp", [10**12, 10**17, -(10**17), "soon", None])
+@each_case("timestamp", [10**12, 10**17, -(10**17), "soon", None])
 def test_event_without_a_possible_time_is_skipped(timestamp: Any) -> None:
     assert [r.event_id for r in received(event(timestamp=timestamp), event(sg_event_id="e-2"))] == [
         "e-2"

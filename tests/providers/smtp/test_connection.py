@@ -33,13 +33,14 @@ from tests.support.fakes.smtp_server import (
     refusal,
 )
 from tests.support.fork import become_child
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, SHORT, SILENT_FOR, ending, lag
 
 pytestmark = pytest.mark.usefixtures("opened")
 
 
-@pytest.mark.parametrize("reply", [HANG_UP, RESET])
-@pytest.mark.parametrize("command", ["greeting", "EHLO", "MAIL", "RCPT"])
+@each_case("reply", [HANG_UP, RESET])
+@each_case("command", ["greeting", "EHLO", "MAIL", "RCPT"])
 def test_broken_connection_before_the_message_is_not_ambiguous(command: str, reply: str) -> None:
     replies = {command: reply} | ({"HELO": reply} if command == "EHLO" else {})
     error = refusal(replies)
@@ -48,7 +49,7 @@ def test_broken_connection_before_the_message_is_not_ambiguous(command: str, rep
     assert error.code is FailureCode.CONNECTION_FAILED
 
 
-@pytest.mark.parametrize("reply", [HANG_UP, RESET, "hang up mid-mail"])
+@each_case("reply", [HANG_UP, RESET, "hang up mid-mail"])
 def test_broken_connection_in_the_message_is_ambiguous(reply: str) -> None:
     error = refusal({"message": reply})
     assert isinstance(error, TransientError)
@@ -56,8 +57,8 @@ def test_broken_connection_in_the_message_is_ambiguous(reply: str) -> None:
     assert error.code is FailureCode.CONNECTION_LOST
 
 
-@pytest.mark.parametrize(
-    ("command", "reply"),
+@each_case(
+    "command, reply",
     [
         ("greeting", SILENCE),
         ("MAIL", SILENCE),
@@ -92,9 +93,7 @@ def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int
         return running.connections
 
 
-@pytest.mark.parametrize(
-    ("farewell", "afterwards"), [("", 1), ("421 4.4.2 Timeout exceeded", 1), ("", 2)]
-)
+@each_case("farewell, afterwards", [("", 1), ("421 4.4.2 Timeout exceeded", 1), ("", 2)])
 def test_connection_closed_by_the_server_is_replaced_once(farewell: str, afterwards: int) -> None:
     server = MailServer(idle=0.1, farewell=farewell)
     assert connections_over_idleness(server, afterwards=afterwards) == 2
@@ -177,7 +176,7 @@ def test_slow_lookup_sends_nothing_after_the_time_limit(monkeypatch: pytest.Monk
     assert server.commands == []
 
 
-@pytest.mark.parametrize("line", [b"220-more\r\n", b"220-\r\n"])
+@each_case("line", [b"220-more\r\n", b"220-\r\n"])
 def test_endless_reply_is_cut_off(line: bytes) -> None:
     sent_bytes = 0
 
@@ -242,7 +241,7 @@ HANDLERS = {"use_ssl": encrypted, "use_tls": upgrading}
 
 
 @pytest.mark.usefixtures("trusted")
-@pytest.mark.parametrize("option", HANDLERS)
+@each_case("option", HANDLERS)
 def test_mail_is_sent_over_tls(option: str, certificate: Path) -> None:
     server = MailServer(idle=0.2)
     with socket_server.serving(HANDLERS[option](server, certificate)) as running:
@@ -253,7 +252,7 @@ def test_mail_is_sent_over_tls(option: str, certificate: Path) -> None:
     assert len(server.mails) == 2
 
 
-@pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
+@each_case("option", ["use_ssl", "use_tls"])
 def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> None:
     server = MailServer()
     handler = HANDLERS[option](server, certificate)
@@ -264,8 +263,8 @@ def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> N
     assert server.mails == []
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind"),
+@each_case(
+    "reply, kind",
     [("454 4.7.0 Not now", TransientError), ("554 5.7.3 No", ProviderUnavailableError)],
 )
 def test_refused_starttls_is_not_about_the_message(reply: str, kind: type[ProviderError]) -> None:
@@ -275,7 +274,7 @@ def test_refused_starttls_is_not_about_the_message(reply: str, kind: type[Provid
     assert server.mails == []
 
 
-@pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
+@each_case("option", ["use_ssl", "use_tls"])
 def test_endless_handshake_is_cut_off(option: str) -> None:
     def stall(connection: socket.socket) -> None:
         if option == "use_tls":

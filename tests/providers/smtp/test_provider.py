@@ -21,6 +21,7 @@ from notifyproject.platform.event_loop import run
 from providers.contract import Message
 from tests.support.factories.notifications import outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server, provider, refusal
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT
 
@@ -94,8 +95,8 @@ def test_each_thread_has_its_own_connection() -> None:
     assert len(server.mails) == 3
 
 
-@pytest.mark.parametrize(
-    ("command", "reply", "kind", "code"),
+@each_case(
+    "command, reply, kind, code",
     [
         ("RCPT", "421 4.7.0 Try later", TransientError, FailureCode.PROVIDER_ERROR),
         ("RCPT", "450 4.2.0 Mailbox busy", TransientError, FailureCode.PROVIDER_ERROR),
@@ -140,8 +141,8 @@ def test_unknown_mailbox_is_suspect_and_its_reply_redacted() -> None:
 LOGIN = "250-mail.example.com\r\n250 AUTH PLAIN"
 
 
-@pytest.mark.parametrize(
-    ("replies", "options"),
+@each_case(
+    "replies, options",
     [
         ({"EHLO": LOGIN, "AUTH": "535 5.7.8 Wrong password"}, {}),
         ({"EHLO": LOGIN, "AUTH": "534 5.7.9 Use an app password"}, {}),
@@ -150,7 +151,6 @@ LOGIN = "250-mail.example.com\r\n250 AUTH PLAIN"
         ({}, {}),
         ({}, {"username": "", "password": "", "use_tls": True}),
     ],
-    ids=["535", "534", "454", "unknown method", "no login", "no STARTTLS"],
 )
 def test_failed_login_or_starttls_is_about_the_account(
     replies: dict[str, str], options: dict[str, Any]
@@ -166,8 +166,8 @@ def test_failed_login_or_starttls_is_about_the_account(
         assert error.value.response.status == int(replies["AUTH"][:3])
 
 
-@pytest.mark.parametrize(
-    ("command", "reply", "kind"),
+@each_case(
+    "command, reply, kind",
     [
         ("greeting", "554 5.7.1 Your network is blocked", ProviderUnavailableError),
         ("EHLO", "550 Who?", ProviderUnavailableError),
@@ -188,8 +188,8 @@ def test_policy_refusal_is_not_about_the_mailbox(
     assert error.response.status == int(reply[:3])
 
 
-@pytest.mark.parametrize(
-    ("reply", "code"),
+@each_case(
+    "reply, code",
     [("550 5.1.1 No such user", "5.1.1"), ("550 No such user", None), ("550 5.1 No", None)],
 )
 def test_enhanced_status_code_is_kept(reply: str, code: str | None) -> None:
@@ -197,22 +197,22 @@ def test_enhanced_status_code_is_kept(reply: str, code: str | None) -> None:
     assert error.response.code == code
 
 
-@pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT", "DATA"])
-@pytest.mark.parametrize("nonsense", ["what?", "999 Hello", "-12 Hello", "600 Hello", ""])
+@each_case("command", ["greeting", "MAIL", "RCPT", "DATA"])
+@each_case("nonsense", ["what?", "999 Hello", "-12 Hello", "600 Hello", ""])
 def test_nonsense_before_the_message_is_not_ambiguous(command: str, nonsense: str) -> None:
     error = refusal({command: nonsense})
     assert isinstance(error, TransientError)
     assert not error.is_ambiguous
 
 
-@pytest.mark.parametrize("nonsense", ["what?", "354 Go on", "999 Hello", "-12 Hello", "x" * 9000])
+@each_case("nonsense", ["what?", "354 Go on", "999 Hello", "-12 Hello", "x" * 9000])
 def test_nonsense_after_the_message_is_ambiguous(nonsense: str) -> None:
     error = refusal({"message": nonsense})
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"message": Message(subject="one\r\nBcc: eve@example.com", text="x")},
@@ -220,7 +220,6 @@ def test_nonsense_after_the_message_is_ambiguous(nonsense: str) -> None:
         {"recipient": "ada@example.com\r\nRCPT TO:<eve@example.com>"},
         {"recipient": "ada@\u2602\u2602"},
     ],
-    ids=["a line break in the subject", "half a character", "a line break", "no domain"],
 )
 def test_unencodable_mail_is_not_sent(fields: dict[str, Any]) -> None:
     with mail_server(MailServer()) as (smtp, running):

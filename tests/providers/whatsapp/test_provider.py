@@ -65,7 +65,7 @@ def test_text_has_our_reference() -> None:
     }
 
 
-@pytest.mark.parametrize("version", [API_VERSION, "v27.0"])
+@each_case("version", [API_VERSION, "v27.0"])
 def test_message_is_one_post_with_the_token(version: str) -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server:
@@ -77,8 +77,8 @@ def test_message_is_one_post_with_the_token(version: str) -> None:
     assert "\r\nContent-Type: application/json" in head
 
 
-@pytest.mark.parametrize(
-    ("text", "has_preview"),
+@each_case(
+    "text, has_preview",
     [
         (f"See {LINK}", True),
         ("See http://shop.example", True),
@@ -91,8 +91,8 @@ def test_link_in_the_text_has_a_preview(text: str, has_preview: bool) -> None:
     assert sent(whatsapp_message(text))["text"] == {"body": text, "preview_url": has_preview}
 
 
-@pytest.mark.parametrize(
-    ("text", "link", "body"),
+@each_case(
+    "text, link, body",
     [
         ("Shipped.", LINK, f"Shipped.\n\n{LINK}"),
         (f"Shipped: {LINK}.", LINK, f"Shipped: {LINK}."),
@@ -100,7 +100,6 @@ def test_link_in_the_text_has_a_preview(text: str, has_preview: bool) -> None:
         ("Shipped.", "http://shop.example", "Shipped."),
         ("", LINK, LINK),
     ],
-    ids=["below the text", "in it already", "for an app", "not secure", "alone"],
 )
 def test_deep_link_is_in_the_text_once(text: str, link: str, body: str) -> None:
     assert sent(whatsapp_message(text, deep_link=link))["text"]["body"] == body
@@ -113,9 +112,7 @@ def test_image_has_the_text_as_caption() -> None:
     assert message["image"] == {"link": PICTURE, "caption": f"Shipped.\n\n{LINK}"}
 
 
-@pytest.mark.parametrize(
-    ("length", "kind"), [(MAX_CAPTION_LENGTH, "image"), (MAX_CAPTION_LENGTH + 1, "text")]
-)
+@each_case("length, kind", [(MAX_CAPTION_LENGTH, "image"), (MAX_CAPTION_LENGTH + 1, "text")])
 def test_text_too_long_for_a_caption_is_sent_without_image(length: int, kind: str) -> None:
     assert sent(whatsapp_message("x" * length, image_url=PICTURE))["type"] == kind
 
@@ -147,7 +144,7 @@ def test_text_has_a_maximum_length() -> None:
         assert (error.code, got) == (FailureCode.TOO_LARGE, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["👩‍👩‍👧 café e\u0301 مرحبا", "*bold* _it_ `x`", "a\nb\r\n\r\nc\t", '"\\ \u2028', "{{1}} $x"],
 )
@@ -259,7 +256,7 @@ def test_refused_template_is_not_repeated() -> None:
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 2)
 
 
-@pytest.mark.parametrize("code", [131026, 131049, 100, 131000, 190])
+@each_case("code", [131026, 131049, 100, 131000, 190])
 def test_other_refusal_is_not_followed_by_the_template(code: int) -> None:
     error, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(code))
     assert isinstance(error, ProviderError)
@@ -297,7 +294,7 @@ def test_acceptance_has_the_message_id() -> None:
     assert result.response.code is None
 
 
-@pytest.mark.parametrize("state", ["held_for_quality_assessment", "paused"])
+@each_case("state", ["held_for_quality_assessment", "paused"])
 def test_template_held_for_review_counts_as_sent(state: str) -> None:
     message = whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False)
     result, _ = attempt(message, acceptance(message_status=state))
@@ -445,7 +442,7 @@ ACCOUNT_MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize("message", ACCOUNT_MESSAGES)
+@each_case("message", ACCOUNT_MESSAGES)
 def test_invalid_parameter_of_the_account_costs_no_message(message: str) -> None:
     """As in https://github.com/netflie/whatsapp-cloud-api/issues/42 and
     https://github.com/restfb/restfb/issues/1311. Newer versions of the API send no subcode.
@@ -525,9 +522,8 @@ def test_code_has_our_failure_code(code: int, ours: FailureCode) -> None:
     assert refusal(refused(code)).code is ours
 
 
-@pytest.mark.parametrize(
-    ("code", "action"),
-    [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT)],
+@each_case(
+    "code, action", [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT)]
 )
 def test_recipient_error_has_its_action(code: int, action: RecipientAction) -> None:
     error = refusal(refused(code))
@@ -543,8 +539,8 @@ def test_wrong_sending_number_is_about_the_account() -> None:
     assert type(refusal(refused(100, error_subcode=2494010))) is PermanentError
 
 
-@pytest.mark.parametrize(
-    ("header", "pause"),
+@each_case(
+    "header, pause",
     [
         ("Retry-After: 7", 7.0),
         (f"Retry-After: {FIXED_NOON + timedelta(minutes=2):%a, %d %b %Y %H:%M:%S} GMT", 120.0),

@@ -55,7 +55,7 @@ def test_our_signature_equals_pywas(raw: bytes) -> None:
     assert webhook_updates_validator(SECRET, raw, signed(raw)[SIGNATURE_HEADER])
 
 
-@pytest.mark.parametrize(("secret", "used"), [("", ""), ("app-secret", "another")])
+@each_case("secret, used", [("", ""), ("app-secret", "another")])
 def test_foreign_signature_is_refused(secret: str, used: str) -> None:
     raw = webhook()
     with pytest.raises(InvalidSignatureError, match=None if secret else "no app secret"):
@@ -142,9 +142,7 @@ def test_status_becomes_a_receipt() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("sent", K.SENT), ("delivered", K.DELIVERED), ("read", K.READ)]
-)
+@each_case("name, kind", [("sent", K.SENT), ("delivered", K.DELIVERED), ("read", K.READ)])
 def test_status_has_its_kind(name: str, kind: ReceiptKind) -> None:
     (receipt,) = received(status(name))
     assert receipt.kind is kind
@@ -184,14 +182,14 @@ def test_receipts_keep_their_order() -> None:
     assert kinds == [K.READ, K.SENT, K.DELIVERED, K.FAILED]
 
 
-@pytest.mark.parametrize("code", [131026, 131047, 131000, 132001])
+@each_case("code", [131026, 131047, 131000, 132001])
 def test_failure_has_the_reason_of_its_code(code: int) -> None:
     (receipt,) = received(failed(code))
     rule = next(rule for rule in CODE_RULES if code in rule.codes)
     assert (receipt.kind, receipt.reason) == (K.FAILED, f"{rule.reason} ({code})")
 
 
-@pytest.mark.parametrize("code", [131049, 130472])
+@each_case("code", [131049, 130472])
 def test_undelivered_by_choice_is_rejected(code: int) -> None:
     (receipt,) = received(failed(code))
     assert receipt.kind is K.REJECTED
@@ -212,7 +210,7 @@ def test_unknown_code_keeps_the_redacted_title() -> None:
     assert len(receipt.reason or "") <= EXCERPT_LENGTH + 10
 
 
-@pytest.mark.parametrize("errors", [..., None, []])
+@each_case("errors", [..., None, []])
 def test_failure_without_error_has_no_reason(errors: Any) -> None:
     (receipt,) = received(failed(errors=errors))
     assert (receipt.kind, receipt.reason) == (K.FAILED, None)
@@ -231,7 +229,7 @@ def test_half_an_emoji_is_read() -> None:
     assert len(contents(raw).messages) == 1
 
 
-@pytest.mark.parametrize("subject", ["account_update", "message_template_status_update", "calls"])
+@each_case("subject", ["account_update", "message_template_status_update", "calls"])
 def test_other_changes_are_ignored(subject: str) -> None:
     raw = webhook({"field": subject, "value": {"statuses": "odd"}}, {"field": subject})
     assert number().parse_receipts(signed(raw), raw) == []
@@ -286,7 +284,7 @@ def test_any_message_type_is_inbound(kind: str) -> None:
     assert len(inbound(written(type=kind))) == 1
 
 
-@pytest.mark.parametrize("kind", ["system", "request_welcome"])
+@each_case("kind", ["system", "request_welcome"])
 def test_system_messages_are_ignored(kind: str) -> None:
     assert inbound(written(type=kind)) == []
 
@@ -299,7 +297,7 @@ def test_sender_without_number_or_user_id_is_skipped(sender: Any) -> None:
     assert contents(webhook(change(messages=[written(**{"from": sender})]))).unreadable_count == 1
 
 
-@pytest.mark.parametrize("sender", [PHONE, PHONE[1:], int(PHONE[1:])])
+@each_case("sender", [PHONE, PHONE[1:], int(PHONE[1:])])
 def test_number_is_read_in_any_form(sender: Any) -> None:
     assert inbound(written(**{"from": sender})) == [InboundMessage(phone=PHONE, at=FIXED_NOON)]
 
@@ -351,7 +349,7 @@ def preferences(raw: bytes) -> list[MarketingPreference]:
     return list(contents(raw).preferences)
 
 
-@pytest.mark.parametrize(("value", "is_wanted"), [("stop", False), ("resume", True)])
+@each_case("value, is_wanted", [("stop", False), ("resume", True)])
 def test_marketing_preference_has_number_and_time(value: str, is_wanted: bool) -> None:
     expected = MarketingPreference(phone=PHONE, is_wanted=is_wanted, at=FIXED_NOON)
     assert preferences(webhook(preferences_change(preference(value)))) == [expected]
