@@ -8,8 +8,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
-from pyfcm import FCMNotification
-from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, InvalidDataError
 
 from sandbox import exchange
 from tests.support.clients.sandbox import QUICK, Box
@@ -175,31 +173,3 @@ def test_concurrent_pushes_are_counted_one_by_one(pushes: FCMClient) -> None:
     counts = pushes.box.control("GET", "/counters")["providers"]
     assert (counts["google-oauth"]["requests"], counts["fcm"]["accepted"]) == (1, 64)
     assert counts["fcm"]["connections"] > 1
-
-
-@pytest.fixture
-def library(pushes: FCMClient) -> Any:
-    """Return an unchanged pyfcm client that sends to the sandbox."""
-    path = str(pushes.box.sandbox.service_account)
-    client = FCMNotification(service_account_file=path, project_id=pushes.account["project_id"])
-    project = pushes.account["project_id"]
-    client._fcm_end_point = f"{pushes.box.sandbox.url}/v1/projects/{project}/messages:send"
-    yield client
-    client.requests_session.close()
-
-
-@each_case(
-    "token, failure",
-    [
-        ("unregistered-1", FCMNotRegisteredError),
-        ("wrong-sender-1", FCMSenderIdMismatchError),
-        ("invalid-1", InvalidDataError),
-    ],
-)
-def test_pyfcm_raises_its_errors_for_the_answers(
-    library: Any, token: str, failure: type[Exception]
-) -> None:
-    sent = library.notify(fcm_token="device-1", notification_title="T", notification_body="B")
-    assert sent["name"].startswith("projects/")
-    with pytest.raises(failure):
-        library.notify(fcm_token=token, notification_title="T")

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.support.clients.api import App, request
 from tests.support.clients.raw_http import Answers, get, post
 from tests.support.clients.slow import Kind, SlowClients
 from tests.support.served_program import LARGE, Serve, Served
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, lag
 
 # For the processes, whose database it is.
@@ -64,31 +66,33 @@ BEGUN = {
 }
 
 
-def test_slow_request_is_answered_408(impatient: Served, stream: Served) -> None:
-    sent = [(impatient, begun) for begun in BEGUN.values()] + [(stream, BEGUN["head"])]
+def begun_request_is_answered_408(web: Served, _app: App) -> None:
     with ExitStack() as stack:
-        # All wait for the same seconds.
-        clients = [stack.enter_context(served.connect()) for served, _ in sent]
-        silent = [stack.enter_context(served.connect()) for served in (impatient, stream)]
-        for client, (_, begun) in zip(clients, sent, strict=True):
+        clients = [stack.enter_context(web.connect()) for _ in BEGUN]
+        silent = stack.enter_context(web.connect())
+        for client, begun in zip(clients, BEGUN.values(), strict=True):
             client.sendall(begun)
         for client in clients:
-            answers = Answers(client)
-            answer = answers.next()
-            assert (answer.status, answer.problem()["code"]) == (408, "request_timeout")
-            assert answer.headers["connection"] == "close"
-            assert answers.is_over()
-        assert all(Answers(client).is_over() for client in silent)
+            is_answered_408(client)
+        assert Answers(silent).is_over()
 
 
-def test_trickling_bytes_do_not_extend_the_time(impatient: Served) -> None:
+def is_answered_408(client: socket.socket) -> None:
+    answers = Answers(client)
+    answer = answers.next()
+    assert (answer.status, answer.problem()["code"]) == (408, "request_timeout")
+    assert answer.headers["connection"] == "close"
+    assert answers.is_over()
+
+
+def trickling_bytes_do_not_extend_the_time(web: Served, _app: App) -> None:
     is_over = threading.Event()
 
     def trickle(client: socket.socket) -> None:
         while not is_over.wait(0.1):
             client.send(b"x")
 
-    with impatient.connect() as client:
+    with web.connect() as client:
         client.sendall(post("Content-Length: 1000"))
         trickling = threading.Thread(target=trickle, args=(client,))
         trickling.start()
@@ -97,10 +101,10 @@ def test_trickling_bytes_do_not_extend_the_time(impatient: Served) -> None:
         trickling.join()
 
 
-def test_large_body_gets_more_time(impatient: Served, app: App) -> None:
+def large_body_gets_more_time(web: Served, app: App) -> None:
     body = json.dumps(request()).encode().ljust(40_000)
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(body)}")
-    with impatient.connect() as client:
+    with web.connect() as client:
         client.sendall(post(*headers))
         for start in range(0, len(body), 5_000):
             lag(0.5)
@@ -108,8 +112,8 @@ def test_large_body_gets_more_time(impatient: Served, app: App) -> None:
         assert Answers(client).next().status == 202
 
 
-def test_unread_response_is_cut_off(impatient: Served) -> None:
-    with impatient.connect() as client:
+def unread_response_is_cut_off(web: Served, _app: App) -> None:
+    with web.connect() as client:
         client.sendall(get(LARGE) * 4)
         lag(4.5)
         total = 0
@@ -118,18 +122,11 @@ def test_unread_response_is_cut_off(impatient: Served) -> None:
         assert total < 4_000_000
 
 
-def _received(client: socket.socket) -> bytes:
-    try:
-        return client.recv(65_536)
-    except ConnectionResetError:
-        return b""
-
-
-def test_slow_steady_reader_gets_everything(impatient: Served) -> None:
+def slow_steady_reader_gets_everything(web: Served, _app: App) -> None:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         client.settimeout(LIMIT)
-        client.connect((impatient.target.host, impatient.port))
+        client.connect((web.target.host, web.port))
         client.sendall(get(LARGE, "Connection: close"))
         received = bytearray()
         while data := client.recv(65_536):
@@ -138,6 +135,37 @@ def test_slow_steady_reader_gets_everything(impatient: Served) -> None:
     head, _, body = bytes(received).partition(b"\r\n\r\n")
     assert f"Content-Length: {len(body)}".encode() in head
     assert body == _bundle()
+
+
+@each_case(
+    "happens",
+    [
+        begun_request_is_answered_408,
+        trickling_bytes_do_not_extend_the_time,
+        large_body_gets_more_time,
+        unread_response_is_cut_off,
+        slow_steady_reader_gets_everything,
+    ],
+    at_once=True,
+)
+def test_client_has_its_time_limit(
+    impatient: Served, app: App, happens: Callable[[Served, App], None]
+) -> None:
+    happens(impatient, app)
+
+
+def test_slow_request_of_a_stream_is_answered_408(stream: Served) -> None:
+    with stream.connect() as client, stream.connect() as silent:
+        client.sendall(BEGUN["head"])
+        is_answered_408(client)
+        assert Answers(silent).is_over()
+
+
+def _received(client: socket.socket) -> bytes:
+    try:
+        return client.recv(65_536)
+    except ConnectionResetError:
+        return b""
 
 
 def _bundle() -> bytes:
