@@ -10,6 +10,8 @@ from django.conf import settings
 from .platform import refusal, valkey_transport
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
+# Celery's run of all system checks, whose result it ignores, loads the console and the API.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 with refusal.shown_alone():
     # Celery would read them later, and show a refusal below a traceback.

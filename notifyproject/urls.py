@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+admin.autodiscover()
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", include("console.staff.sign_in")),

@@ -11,6 +11,7 @@ import pytest
 import redis
 from cryptography.hazmat.primitives import serialization
 from django.conf import settings
+from django.contrib import admin
 from django.core.cache import cache as django_cache
 from django.db import connection
 from pymongo import WriteConcern
@@ -40,6 +41,9 @@ pytest_plugins = (
 # No deadline, because the time of an example depends on the machine.
 hypothesis.settings.register_profile("notifyproject", deadline=None)
 hypothesis.settings.load_profile("notifyproject")
+
+# As the URLs do, for tests that list the console's pages.
+admin.autodiscover()
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Collections that migrations fill and no test changes."""
