@@ -17,6 +17,18 @@ if __name__ == "__main__":
 
         sys.exit(wizard.main(sys.argv[2:], environ=os.environ))
 
+    if sys.argv[1:2] == ["service"]:
+        # It loads the settings as each of its programs does by itself.
+        from notifyproject.supervision import service
+
+        sys.exit(service.main(sys.argv[2:]))
+
+    if sys.argv[1:2] == ["stack"]:
+        # Before the servers have addresses, there are no settings.
+        from notifyproject.stack import command
+
+        sys.exit(command.main(sys.argv[2:]))
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
     from django.core.management import execute_from_command_line
 

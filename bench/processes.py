@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from notifyproject.settings.environment import BASE_DIR
-from notifyproject.stack.servers import die_with_parent
+from notifyproject.supervision.forking import die_with_parent
 
 START_SECONDS = 180.0
 POLL_SECONDS = 0.05

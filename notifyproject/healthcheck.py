@@ -1,4 +1,4 @@
-"""``manage.py healthcheck PROGRAM``: whether the program of this container works.
+"""``manage.py healthcheck PROGRAM …``: whether the programs of this container work.
 
 A program with a port answers ``/healthz``. The others write the time to a file in HEARTBEAT_DIR,
 so that the check needs no host name, broker, or database: a dependency that is down never makes
@@ -33,23 +33,27 @@ TIMEOUT = 1.5
 
 
 def main(arguments: Sequence[str]) -> str | None:
-    """Check a program. Return why it's unhealthy, or None."""
+    """Check programs. Return why one is unhealthy, or None."""
     parser = argparse.ArgumentParser(
-        prog="manage.py healthcheck", description="Exit with 0 if the program here is healthy."
+        prog="manage.py healthcheck", description="Exit with 0 if the programs here are healthy."
     )
-    parser.add_argument("program", choices=(*PORTS, *HEARTBEATS))
+    parser.add_argument("programs", nargs="+", choices=(*PORTS, *HEARTBEATS))
     parser.add_argument("--port", type=int, help="of web (8000) or stream (8002)")
     options = parser.parse_args(arguments)
     try:
         settings = environment.current()
     except ImproperlyConfigured as error:
         return " ".join(str(error).split())
-    if options.program in PORTS:
-        port = options.port or PORTS[options.program]
-        return http_problem(port=port, host=_allowed_host(settings.ALLOWED_HOSTS))
-    return heartbeat_problem(
-        options.program, directory=settings.HEARTBEAT_DIR, now=time.monotonic()
-    )
+    for program in options.programs:
+        if program in PORTS:
+            port = options.port or PORTS[program]
+            problem = http_problem(port=port, host=_allowed_host(settings.ALLOWED_HOSTS))
+        else:
+            directory = settings.HEARTBEAT_DIR
+            problem = heartbeat_problem(program, directory=directory, now=time.monotonic())
+        if problem is not None:
+            return problem
+    return None
 
 
 def write_heartbeat(program: str, *, directory: str, now: float) -> None:

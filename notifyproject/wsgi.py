@@ -5,7 +5,7 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 from .platform import refusal
-from .platform.memory import freeze_gc, start_releasing
+from .platform.memory import freeze_gc
 from .platform.process import preload, refuse_unsafe_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
@@ -15,4 +15,3 @@ with refusal.shown_alone():
     refuse_unsafe_settings()
 preload()
 freeze_gc()
-start_releasing()

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from ..platform import refusal
+from ..platform import memory, refusal
 from ..settings import environment
 from . import refusals
 from .connection import Connection, Limits, Phase, raise_file_limit
@@ -55,6 +55,8 @@ class WebWorker(ThreadWorker):
 
     def init_process(self) -> None:
         """Raise the limit of open files, and run."""
+        # Here, because a fork of the arbiter has none of its threads.
+        memory.start_releasing()
         # A response from a file uses two open files.
         self.worker_connections = min(self._max_connections, raise_file_limit() // 2)
         super().init_process()

@@ -14,6 +14,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent.parent
 DATA_DIR = BASE_DIR / ".data"
 STACK_FILE = DATA_DIR / "stack.json"
 """Process id and environment of a running local stack."""
+CREDENTIALS_FILE = DATA_DIR / "local-credentials.json"
+"""The first account and API key of a local stack."""
 
 
 def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = None) -> Environment:

@@ -19,9 +19,8 @@ from django.templatetags.static import static
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_GET, require_POST
 
-from ..settings.environment import BASE_DIR
+from ..settings.environment import BASE_DIR, CREDENTIALS_FILE
 from .examples import API, ExampleRefusedError
-from .first_run import CREDENTIALS_FILE
 
 PEOPLE: Mapping[str, str] = {"demo-ada": "Ada", "demo-grace": "Grace"}
 MESSAGES = (

@@ -14,10 +14,9 @@ from pathlib import Path
 import django
 import urllib3
 
-from ..settings.environment import DATA_DIR
+from ..settings.environment import CREDENTIALS_FILE
 from . import examples
 
-CREDENTIALS_FILE = DATA_DIR / "local-credentials.json"
 ADMIN = "admin"
 CLIENT = "local"
 START_SECONDS = 60.0

@@ -2,28 +2,35 @@
 
 import base64
 import fcntl
+import itertools
 import json
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import IO
 
 from sandbox import assembly
 
 from ..settings.base import urgent_queue_names
-from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_alive
+from ..settings.environment import DATA_DIR, STACK_FILE, current, is_alive
 from ..settings.kinds import split_list
+from ..supervision import forking, loading
+from ..supervision.output import LabelledLog
+from ..supervision.programs import Choices, service_programs
+from ..supervision.supervisor import Process, Program, Supervisor
 from . import bytecode, servers
-from .supervisor import Program, Supervisor
 
 MEMORY_FILE = DATA_DIR / "memory.json"
-STOP_SECONDS = 12
-URGENT_THREADS = 16
-"""Threads of the worker for critical deliveries and the service queue."""
+MONGOD = "mongod"
+STOP_SECONDS = 6.0
+"""Seconds for programs in which to end at a stop, before the servers do."""
+DOWN_SECONDS = 12
+LOCAL_MODULES = ("sandbox.__main__", "whitenoise.storage")
+"""What only the programs of a local stack need."""
 
 
 class StackError(RuntimeError):
@@ -51,18 +58,29 @@ def up(*, port: int, with_examples: bool) -> None:
             raise StackError(
                 f"Port {used_port} is in use: stop the program that listens there, or set PORT."
             )
-    supervisor = Supervisor()
+    log = LabelledLog(is_coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    supervisor = Supervisor(output=log, stop_seconds=STOP_SECONDS, release=lock.close)
     try:
-        environment = _start_servers(supervisor, addresses)
+        started, environment = _start_servers(supervisor, addresses)
+        os.environ.update(environment)
         # For other processes of this checkout, such as ``manage.py notify``.
         STACK_FILE.touch(mode=0o600)
         STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": environment}))
-        _prepare(supervisor, environment)
-        for program in programs(addresses, environment):
+        if forking.IS_SAFE:
+            # Meanwhile, the servers become ready.
+            loading.load(LOCAL_MODULES)
+        for server, process in started:
+            read_output = partial(supervisor.last_lines, server.name)
+            server.wait(timeout=60, process=process, read_output=read_output)
+        supervisor.run_once(_preparations([server for server, _ in started]))
+        log.print_lines("database and static files are ready")
+        for program in programs(addresses):
             supervisor.start(program)
-        first_run = _start_first_run(addresses, environment, with_examples=with_examples)
+        first_run = supervisor.launch(
+            _first_run(addresses, with_examples=with_examples), is_labelled=False
+        )
         supervisor.run(
-            on_tick=lambda: _report_first_run(supervisor, first_run),
+            on_tick=_once_ended(first_run, lambda code: _report_first_run(log, code)),
             # Otherwise, the first run would log that the web is gone.
             before_stop=first_run.terminate,
         )
@@ -81,7 +99,7 @@ def down() -> bool:
         STACK_FILE.unlink(missing_ok=True)
         return False
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + DOWN_SECONDS
     while is_alive(pid):
         if time.monotonic() > deadline:
             raise StackError(f"The stack (process {pid}) does not stop.")
@@ -89,69 +107,48 @@ def down() -> bool:
     return True
 
 
-def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Program]:
+def programs(addresses: Addresses) -> list[Program]:
     """Return the programs other than servers: sandbox, web, stream, workers, and beat."""
-    python = sys.executable
-    worker = [
-        *(python, "-m", "celery", "-q", "-A", "notifyproject", "worker", "--loglevel", "INFO"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+    sandbox = [
+        *(sys.executable, "-m", "sandbox", "--port", str(addresses.port + 1)),
+        *("--data", str(DATA_DIR / "sandbox")),
+        *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
+        *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
+        *("--whatsapp-api-version", current().WHATSAPP_API_VERSION),
     ]
-    commands = {
-        "sandbox": [
-            *(python, "-m", "sandbox", "--port", str(addresses.port + 1)),
-            *("--data", str(DATA_DIR / "sandbox")),
-            *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
-            *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
-            *("--whatsapp-api-version", current().WHATSAPP_API_VERSION),
-        ],
-        "web": [
-            *(python, "-m", "gunicorn", "notifyproject.wsgi"),
-            *("--worker-class", "notifyproject.serving.worker.WebWorker"),
-            *("--bind", f"{servers.HOST}:{addresses.port}", "--workers", "2", "--threads", "8"),
-            *("--graceful-timeout", "5", "--log-level", "warning"),
-        ],
-        "stream": [
-            *(python, "-m", "gunicorn", "notifyproject.asgi"),
-            *("--worker-class", "notifyproject.serving.stream_worker.StreamWorker"),
-            *("--bind", f"{servers.HOST}:{addresses.port + 2}", "--workers", "1"),
-            *("--graceful-timeout", "2", "--log-level", "warning"),
-        ],
-        "worker": [*worker, "--hostname", "worker@%h"],
-        "urgent": [
-            *(*worker, "--hostname", "urgent@%h"),
-            *("--queues", ",".join(urgent_queue_names())),
-        ],
-        "beat": [
-            *(python, "-m", "celery", "-q", "-A", "notifyproject", "beat", "--loglevel", "WARNING"),
-            *("--pidfile", ""),
-        ],
-    }
-    # Not Celery's option, because the limit of each channel is a share of this setting.
-    overrides = {"urgent": {"WORKER_THREADS": str(URGENT_THREADS)}}
+    choices = Choices(
+        web=f"{servers.HOST}:{addresses.port}",
+        stream=f"{servers.HOST}:{addresses.port + 2}",
+        web_processes=2,
+        web_seconds=5,
+        stream_seconds=2,
+        is_terse=True,
+    )
     return [
-        Program(name=name, command=command, environment={**environment, **overrides.get(name, {})})
-        for name, command in commands.items()
+        Program(name="sandbox", command=sandbox, is_forked=True),
+        *service_programs(choices, urgent_queues=urgent_queue_names()),
     ]
 
 
-def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
+def _start_servers(
+    supervisor: Supervisor, addresses: Addresses
+) -> tuple[list[tuple[servers.Server, Process]], dict[str, str]]:
+    """Start the servers that the environment doesn't name. Return them, and all variables."""
     state: dict[str, int | str] = {}
     if MEMORY_FILE.exists():
         state = json.loads(MEMORY_FILE.read_text())
+    started = []
     mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
     if not mongodb_uri:
-        port = _choose_port(state.get("mongod"))
-        mongod = servers.mongod(data_dir=DATA_DIR / "mongod", port=port)
-        _supervise(supervisor, mongod)
-        servers.make_primary(mongod.port)
+        port = state["mongod"] = _choose_port(state.get("mongod"))
+        mongod = servers.mongod(data_dir=DATA_DIR / MONGOD, port=port)
+        started.append((mongod, _supervise(supervisor, mongod)))
         mongodb_uri = servers.mongodb_uri(mongod.port, "notifyproject")
-        state["mongod"] = mongod.port
     if not redis_url:
-        port = _choose_port(state.get("valkey"))
+        port = state["valkey"] = _choose_port(state.get("valkey"))
         valkey = servers.valkey(data_dir=DATA_DIR / "valkey", port=port)
-        _supervise(supervisor, valkey)
+        started.append((valkey, _supervise(supervisor, valkey)))
         redis_url = servers.valkey_url(valkey.port)
-        state["valkey"] = valkey.port
     for name in ("secret_key", "inbox_signing_key"):
         state.setdefault(name, secrets.token_urlsafe(48))
     # The key is stored, because without it encrypted values are lost. 48 bytes in base64.
@@ -159,7 +156,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
     state.setdefault("field_encryption_keys", new_key)
     MEMORY_FILE.write_text(json.dumps(state))
     MEMORY_FILE.chmod(0o600)
-    return {
+    return started, {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
         "PYTHONUNBUFFERED": "1",
         "MONGODB_URI": mongodb_uri,
@@ -221,54 +218,44 @@ def _providers(addresses: Addresses) -> dict[str, str]:
     }
 
 
-def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
+def _supervise(supervisor: Supervisor, server: servers.Server) -> Process:
     server.prepare()
-    process = supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
-    server.wait(timeout=60, process=process, read_output=lambda: supervisor.output_of(server.name))
+    return supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
 
 
-def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
-    tasks = {
-        name: subprocess.Popen(
-            [sys.executable, "manage.py", *arguments],
-            cwd=BASE_DIR,
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for name, arguments in {
-            "migrate": ["migrate", "--no-input", "--verbosity", "0"],
-            "collectstatic": ["collectstatic", "--no-input", "--verbosity", "0"],
-        }.items()
-    }
-    for name, task in tasks.items():
-        output, _ = task.communicate()
-        if task.returncode:
-            raise StackError(f"{name} failed:\n{output}")
-    supervisor.print_lines("database and static files are ready")
+def _preparations(started: Collection[servers.Server]) -> list[Program]:
+    own = [("--mongod", str(server.port)) for server in started if server.name == MONGOD]
+    module = "notifyproject.stack.prepare"
+    migrate = [sys.executable, "-m", module, *itertools.chain(*own)]
+    collect = [*(sys.executable, "-m", "django", "collectstatic"), "--no-input", "--verbosity", "0"]
+    return [
+        Program(name="migrate", command=migrate, is_forked=True),
+        Program(name="collectstatic", command=collect, is_forked=True),
+    ]
 
 
-def _start_first_run(
-    addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "notifyproject.stack.first_run"),
-            *("--web", addresses.web, "--sandbox", addresses.sandbox),
-            *(() if with_examples else ("--no-examples",)),
-        ],
-        cwd=BASE_DIR,
-        env={**os.environ, **environment},
-        text=True,
-        start_new_session=True,
-        preexec_fn=servers.die_with_parent,
-    )
+def _first_run(addresses: Addresses, *, with_examples: bool) -> Program:
+    command = [
+        *(sys.executable, "-m", "notifyproject.stack.first_run"),
+        *("--web", addresses.web, "--sandbox", addresses.sandbox),
+        *(() if with_examples else ("--no-examples",)),
+    ]
+    return Program(name="first run", command=command, is_forked=True)
 
 
-def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) -> None:
-    if first_run.returncode is None and first_run.poll():
-        supervisor.print_lines("the first run failed; the stack continues")
+def _once_ended(process: Process, report: Callable[[int], None]) -> Callable[[], None]:
+    """Return a function that reports once that a process has ended."""
+
+    def tick() -> None:
+        if process.returncode is None and (code := process.poll()) is not None:
+            report(code)
+
+    return tick
+
+
+def _report_first_run(log: LabelledLog, code: int) -> None:
+    if code:
+        log.print_lines("the first run failed; the stack continues")
 
 
 def _lock() -> IO[str]:

@@ -1,11 +1,9 @@
 """mongod and valkey-server from wheels, on loopback, for the stack, tests, and fault injection."""
 
-import ctypes
 import json
-import signal
 import socket
+import struct
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,23 +11,26 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+import bson
 from pymongo import MongoClient
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure
 
+from ..supervision.forking import describe_exit, die_with_parent
+from ..supervision.output import LOG_LINES, MAX_LOG_LINE
+from ..supervision.supervisor import Process, indent
 from .prerequisites import check_libraries
 
 REPLICA_SET = "rs0"
 HOST = "127.0.0.1"
 NO_CONFIG = 94
+OP_MSG = 2013
+"""MongoDB's code of a message with a command."""
 MONGOD_PARAMETERS = (
     "diagnosticDataCollectionEnabled=false",
     # MongoDB keeps deleted index keys this long for snapshot reads, which the service doesn't use,
     # and searches for due work pass them. MongoDB's default is 300.
     "minSnapshotHistoryWindowInSeconds=5",
 )
-PR_SET_PDEATHSIG = 1
-LOG_LINES = 10
-MAX_LOG_LINE = 500
 MAX_LOG_TAIL = 64_000
 SEVERE = frozenset({"E", "F"})
 
@@ -58,12 +59,6 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def die_with_parent() -> None:
-    """Have the kernel stop this process when its parent ends (Linux only). For ``preexec_fn``."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def mongod_binary() -> Path:
@@ -136,7 +131,7 @@ class Server:
         self,
         *,
         timeout: float,
-        process: subprocess.Popen[bytes],
+        process: Process,
         read_output: Callable[[], Sequence[str]],
     ) -> None:
         """Wait until the server is ready. Raises ServerFailedError if it ends or times out."""
@@ -277,14 +272,15 @@ def valkey_url(port: int) -> str:
 
 
 def _is_mongod_ready(port: int) -> bool:
+    # Not by a client of MongoDB, whose threads would keep this process from forking.
+    section = b"\0" * 5 + bson.encode({"ping": 1, "$db": "admin"})
+    message = struct.pack("<4i", 16 + len(section), 0, 0, OP_MSG) + section
     try:
-        with MongoClient[dict[str, object]](
-            HOST, port, directConnection=True, serverSelectionTimeoutMS=200
-        ) as client:
-            client.admin.command("ping")
-    except PyMongoError:
+        with socket.create_connection((HOST, port), timeout=1) as connection:
+            connection.sendall(message)
+            return bool(connection.recv(16))
+    except OSError:
         return False
-    return True
 
 
 def _is_valkey_ready(port: int) -> bool:
@@ -309,16 +305,6 @@ def last_lines(path: Path, *, since: int) -> list[str]:
         written = file.read().decode(errors="replace").splitlines()
     severe = [message for line in written if (message := _severe_message(line))]
     return [line[:MAX_LOG_LINE] for line in (severe or written)[-LOG_LINES:] if line.strip()]
-
-
-def describe_exit(code: int) -> str:
-    """Describe the exit code of a process."""
-    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-
-
-def indent(lines: list[str]) -> str:
-    """Return indented lines for the end of a message."""
-    return "".join(f"\n  {line}" for line in lines)
 
 
 def _severe_message(line: str) -> str:

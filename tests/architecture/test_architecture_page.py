@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 def test_every_named_path_exists() -> None:
     named = set(re.findall(r"`((?:[\w]+/)+(?:[\w]+\.(?:py|md))?)`", PAGE))
     assert len(named) > 40
-    inside = {"db/", "platform/", "serving/", "stack/"}
+    inside = {"db/", "platform/", "serving/", "stack/", "supervision/"}
     missing = {name for name in named - inside if not Path(ROOT, name).exists()}
     assert missing == set()
     assert all(Path(ROOT, "notifyproject", name).is_dir() for name in inside)

@@ -28,11 +28,12 @@ from notifyproject import healthcheck
 from notifyproject.celery import app
 from notifyproject.serving.worker import WebWorker
 from notifyproject.stack.servers import (
-    die_with_parent,
     free_port,
     mongod_binary,
     valkey_binary,
 )
+from notifyproject.supervision.forking import die_with_parent
+from notifyproject.supervision.service import STOP_SECONDS, STREAM_SECONDS, WEB_SECONDS
 from tests.support.source import ROOT, SERVICE
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, until
@@ -113,6 +114,19 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+class _Changes(yaml.SafeLoader):
+    """Reads a file that changes another: ``!reset`` removes, ``!override`` replaces."""
+
+
+_Changes.add_constructor("!reset", lambda _loader, _node: None)
+_Changes.add_constructor(
+    "!override", lambda loader, node: loader.construct_mapping(node, deep=True)
+)
+SMALL: dict[str, dict[str, Any] | None] = yaml.load(
+    (ROOT / "docker-compose.small.yml").read_text(), _Changes
+)["services"]
 OURS = {
     name: service for name, service in SERVICES.items() if service["image"] == "notifyproject:local"
 }
@@ -167,6 +181,35 @@ def test_each_container_is_bounded_and_hardened() -> None:
 def test_compose_file_defines_every_service() -> None:
     ours = {"migrate", "web", "stream", "worker", "urgent", "beat"}
     assert (set(SERVICES), set(OURS)) == ({"proxy", "mongo", "valkey"} | ours, ours)
+
+
+def test_small_installation_runs_all_programs_in_the_container_of_the_web() -> None:
+    removed = {name for name, changes in SMALL.items() if changes is None}
+    assert removed == set(OURS) - {"migrate", "web"}
+    web, proxy = SMALL["web"], SMALL["proxy"]
+    assert web is not None
+    assert proxy is not None
+    assert web["command"] == ["python", "manage.py", "service"]
+    *health, web_program, stream, worker, beat = web["healthcheck"]["test"]
+    assert health == ["CMD", "python", "manage.py", "healthcheck"]
+    assert {web_program, stream} == set(healthcheck.PORTS)
+    assert {worker, beat} == set(healthcheck.HEARTBEATS) - {"sweeper"}
+    # The proxy reaches both by name, and waits for no container that is removed.
+    assert web["networks"] == {"front": {"aliases": ["stream"]}}
+    assert set(proxy["depends_on"]) == {"web"}
+
+
+def test_small_installation_fits_into_2_gb() -> None:
+    limits = [changes["mem_limit"] for changes in SMALL.values() if changes is not None]
+    assert sum(int(limit.removesuffix("m")) for limit in limits) <= 1_800
+    assert set(SERVICES) - set(OURS) <= set(SMALL)
+
+
+def test_small_installation_is_stopped_before_docker_kills_it() -> None:
+    web = SMALL["web"]
+    assert web is not None
+    grace = int(web["stop_grace_period"].removesuffix("s"))
+    assert max(WEB_SECONDS, STREAM_SECONDS) < STOP_SECONDS < grace <= 30
 
 
 def test_image_is_built_once() -> None:

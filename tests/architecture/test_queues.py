@@ -100,7 +100,7 @@ def test_worker_consumes_every_queue_in_order() -> None:
 
 
 def workers_of_the_stack() -> dict[str, list[str]]:
-    programs = running.programs(running.Addresses(port=8000), {})
+    programs = running.programs(running.Addresses(port=8000))
     return {p.name: list(p.command) for p in programs if "worker" in p.command}
 
 

@@ -11,7 +11,7 @@ from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from notifyproject.stack.servers import die_with_parent
+from notifyproject.supervision.forking import die_with_parent
 from notifyproject.wsgi import application
 
 HOST = "127.0.0.1"

@@ -14,7 +14,8 @@ from access.clients import inbox_tokens
 from domain.time import utc_now
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs
-from notifyproject.stack.servers import die_with_parent, free_port
+from notifyproject.stack.servers import free_port
+from notifyproject.supervision.forking import die_with_parent
 from tests.support.clients.api import App
 from tests.support.waiting import LIMIT, until
 
@@ -23,7 +24,7 @@ from tests.support.waiting import LIMIT, until
 def stream(app: App) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run the stream process on the test's database and broker. Return its URL and the process."""
     addresses = Addresses(port=free_port() - 2)
-    (program,) = [program for program in programs(addresses, {}) if program.name == "stream"]
+    (program,) = [program for program in programs(addresses) if program.name == "stream"]
     default = django_settings.DATABASES["default"]
     plain = parse_uri(default["HOST"], validate=False)["database"]
     environment = {

@@ -20,7 +20,7 @@ from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR
-from notifyproject.stack import servers
+from notifyproject.supervision.forking import die_with_parent
 from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.end_to_end.service_process import HOST
@@ -96,7 +96,7 @@ def processes(
             cwd=BASE_DIR,
             env={**variables, "SENDGRID_URL": sandbox.url},
             stdout=subprocess.PIPE,
-            preexec_fn=servers.die_with_parent,
+            preexec_fn=die_with_parent,
         )
         stack.callback(program.communicate)
         stack.callback(program.kill)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from notifyproject.settings.environment import BASE_DIR
-from notifyproject.stack.servers import die_with_parent
+from notifyproject.supervision.forking import die_with_parent
 from providers import registry
 from sandbox.assembly import Sandbox
 from sandbox.config import Config, Timings

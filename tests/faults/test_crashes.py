@@ -29,7 +29,7 @@ from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.settings.environment import BASE_DIR
-from notifyproject.stack.servers import die_with_parent
+from notifyproject.supervision.forking import die_with_parent
 from sandbox.assembly import Sandbox
 from tests.support.clients.api import new_app, request
 from tests.support.clients.sandbox import copies

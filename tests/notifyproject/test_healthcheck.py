@@ -93,6 +93,14 @@ def test_server_is_healthy_if_it_answers_the_first_allowed_host(program: str) ->
     assert b"\r\nHost: example.com\r\n" in request
 
 
+def test_every_program_of_a_container_must_be_healthy(tmp_path: Path, settings: Any) -> None:
+    settings.HEARTBEAT_DIR = str(tmp_path)
+    heartbeat.record("worker")
+    assert "beat has written no heartbeat" in str(healthcheck.main(["worker", "beat"]))
+    heartbeat.record("beat")
+    assert healthcheck.main(["worker", "beat"]) is None
+
+
 def test_server_without_a_right_response_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(healthcheck, "TIMEOUT", 0.05)
     for handler, problem in (

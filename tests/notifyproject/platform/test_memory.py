@@ -41,6 +41,17 @@ while seen() is not None:
     time.sleep(0.01)
 """
 
+WEB = """
+import threading
+from gunicorn.workers.gthread import ThreadWorker
+from notifyproject.serving.worker import WebWorker
+ThreadWorker.init_process = lambda self: None
+worker = WebWorker.__new__(WebWorker)
+worker._max_connections = 8
+worker.init_process()
+print([thread.name for thread in threading.enumerate()].count("memory"))
+"""
+
 
 def output_of(program: str) -> list[float]:
     """Return the numbers that a program prints in a process of its own."""
@@ -61,3 +72,8 @@ def test_memory_of_a_burst_is_returned() -> None:
 
 def test_memory_is_released_regularly() -> None:
     assert output_of(CYCLE) == []
+
+
+def test_each_web_process_releases_memory() -> None:
+    """A thread of the arbiter would not be in the processes that it forks (gunicorn#1666)."""
+    assert output_of(WEB) == [1]

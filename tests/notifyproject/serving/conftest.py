@@ -10,7 +10,8 @@ import pytest
 
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs
-from notifyproject.stack.servers import die_with_parent, free_port
+from notifyproject.stack.servers import free_port
+from notifyproject.supervision.forking import die_with_parent
 from tests.support.mongo.written_collections import written
 from tests.support.served_program import Serve, Served
 from tests.support.subprocess import environment
@@ -29,7 +30,7 @@ def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
         def start(name: str = "web", **variables: str) -> Served:
             addresses = Addresses(port=free_port() - 2)
-            (program,) = [program for program in programs(addresses, {}) if program.name == name]
+            (program,) = [program for program in programs(addresses) if program.name == name]
             port = addresses.port if name == "web" else addresses.port + 2
             log = tmp_path_factory.mktemp(name) / "log"
             process = subprocess.Popen(

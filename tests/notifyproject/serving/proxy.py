@@ -20,7 +20,8 @@ import pytest
 from access.clients import inbox_tokens
 from domain.time import utc_now
 from notifyproject.settings.environment import BASE_DIR
-from notifyproject.stack.servers import HOST, die_with_parent, free_port
+from notifyproject.stack.servers import HOST, free_port
+from notifyproject.supervision.forking import die_with_parent
 from tests.support.clients.api import App
 from tests.support.served_program import Serve, Served
 from tests.support.waiting import LIMIT, lag, ticks, until

@@ -3,13 +3,15 @@
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from notifyproject.stack import servers
 from notifyproject.stack.servers import Server, ServerFailedError
-from notifyproject.stack.supervisor import Program, Supervisor
+from notifyproject.supervision.output import LabelledLog
+from notifyproject.supervision.supervisor import Program, Supervisor
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
@@ -66,11 +68,13 @@ def test_error_output_of_a_server_is_quoted(tmp_path: Path) -> None:
 
 
 def test_supervised_server_is_seen_to_end(tmp_path: Path) -> None:
-    server, supervisor = dying(tmp_path), Supervisor()
+    server = dying(tmp_path)
+    supervisor = Supervisor(output=LabelledLog(is_coloured=False), stop_seconds=LIMIT)
     process = supervisor.start(Program(name=server.name, command=server.command))
 
     def wait() -> None:
-        server.wait(timeout=LIMIT, process=process, read_output=lambda: supervisor.output_of("one"))
+        read_output = partial(supervisor.last_lines, "one")
+        server.wait(timeout=LIMIT, process=process, read_output=read_output)
 
     message = failure_of(wait)
     assert message.startswith("one ended as it started (exit code 127)")

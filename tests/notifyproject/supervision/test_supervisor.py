@@ -1,17 +1,17 @@
-"""The stack's supervisor: one log, restarts, orderly shutdown."""
+"""The supervisor: one log, restarts, orderly shutdown."""
 
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from notifyproject.settings.environment import is_alive
-from notifyproject.stack.supervisor import Program, ProgramFailedError, Supervisor
+from notifyproject.supervision.output import LabelledLog
+from notifyproject.supervision.supervisor import SIGNALS, Program, ProgramFailedError, Supervisor
 from tests.support.waiting import LIMIT, ticks
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +25,11 @@ def _own_signals() -> Iterator[None]:
 @pytest.fixture
 def pids(tmp_path: Path) -> Path:
     return tmp_path / "pids"
+
+
+@pytest.fixture
+def supervisor() -> Supervisor:
+    return Supervisor(output=LabelledLog(is_coloured=False), stop_seconds=LIMIT)
 
 
 def program(pids: Path, *, then: str) -> Program:
@@ -53,8 +58,7 @@ def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], Non
     return tick
 
 
-def test_before_stop_runs_while_programs_live(pids: Path) -> None:
-    supervisor = Supervisor()
+def test_before_stop_runs_while_programs_live(supervisor: Supervisor, pids: Path) -> None:
     alive: list[bool] = []
     supervisor.start(program(pids, then="time.sleep(60)"))
     supervisor.run(
@@ -65,22 +69,23 @@ def test_before_stop_runs_while_programs_live(pids: Path) -> None:
     assert [is_alive(pid) for pid in written(pids)] == [False]
 
 
-def test_ended_program_is_restarted(pids: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    supervisor = Supervisor()
+def test_ended_program_is_restarted(
+    supervisor: Supervisor, pids: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     once = f"if len(open({str(pids)!r}).readlines()) == 1: raise SystemExit(3)\ntime.sleep(60)"
     supervisor.start(program(pids, then=once))
     supervisor.run(on_tick=until(lambda: len(written(pids)) > 1, supervisor))
     assert len(set(written(pids))) > 1
-    assert "one ended (3); it starts again in" in capsys.readouterr().out
+    assert "stack    | one ended (exit code 3); it starts again in" in capfd.readouterr().out
 
 
 def test_output_is_prefixed_with_the_program_name(
-    pids: Path, capsys: pytest.CaptureFixture[str]
+    supervisor: Supervisor, pids: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    supervisor, output = Supervisor(), []
+    output: list[str] = []
 
     def has_printed() -> bool:
-        output.append(capsys.readouterr().out)
+        output.append(capfd.readouterr().out)
         return "one      | hello" in "".join(output)
 
     supervisor.start(program(pids, then="time.sleep(60)"))
@@ -88,8 +93,7 @@ def test_output_is_prefixed_with_the_program_name(
     assert has_printed()
 
 
-def test_program_that_keeps_failing_ends_the_stack(pids: Path) -> None:
-    supervisor = Supervisor()
+def test_program_that_keeps_failing_ends_the_stack(supervisor: Supervisor, pids: Path) -> None:
     supervisor.start(program(pids, then="raise SystemExit('no such module')"))
     with pytest.raises(ProgramFailedError) as caught:
         supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))
@@ -98,8 +102,36 @@ def test_program_that_keeps_failing_ends_the_stack(pids: Path) -> None:
     assert len(written(pids)) == 2
 
 
-def test_killed_program_is_restarted_every_time(pids: Path) -> None:
-    supervisor = Supervisor()
+def test_killed_program_is_restarted_every_time(supervisor: Supervisor, pids: Path) -> None:
     supervisor.start(program(pids, then="os.kill(os.getpid(), 9)"))
     supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))
     assert len(set(written(pids))) > 2
+
+
+def test_programs_that_run_once_are_waited_for(supervisor: Supervisor, pids: Path) -> None:
+    supervisor.run_once([program(pids, then="time.sleep(0.1)")] * 2)
+    assert len(written(pids)) == 2
+    assert not any(map(is_alive, written(pids)))
+
+
+def test_failure_of_one_that_runs_once_ends_the_others(supervisor: Supervisor, pids: Path) -> None:
+    fails = program(pids, then="raise SystemExit('no such table')")
+    other = replace(program(pids, then="time.sleep(60)"), name="other")
+    with pytest.raises(ProgramFailedError) as caught:
+        supervisor.run_once([fails, other])
+    assert str(caught.value).startswith("one failed (exit code 1).")
+    assert "no such table" in str(caught.value)
+    assert not any(map(is_alive, written(pids)))
+
+
+def test_last_words_of_a_stopped_program_are_shown(
+    supervisor: Supervisor, pids: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """More than a pipe holds, which a program could not write if nobody read it until its end."""
+    speaks = (
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print(*['bye'] * 50_000, sep=chr(10))))"
+    )
+    then = f"import signal, sys\n{speaks}\nopen({str(pids)!r} + '.ready', 'w')\ntime.sleep(60)"
+    supervisor.start(program(pids, then=then))
+    supervisor.run(on_tick=until(Path(f"{pids}.ready").exists, supervisor))
+    assert capfd.readouterr().out.count("| bye\n") == 50_000
