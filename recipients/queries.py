@@ -9,8 +9,9 @@ from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, find_few, find_in_several
+from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
+from notifyproject.db.trips import find_few, find_in_several
 from notifyproject.platform import cache
 
 from .documents import (

@@ -221,6 +221,8 @@ def _used(path: str) -> dict[str, str]:
             written = _name(node.value.func if isinstance(node.value, ast.Call) else node.value)
         elif isinstance(node, ast.Call) and _name(node.func) == "Leases":
             (written,) = (_name(one.value) for one in node.keywords if one.arg == "collection")
+        elif isinstance(node, ast.Call) and _name(node.func) == "insert_shared":
+            written = _name(node.args[0])
         else:
             continue
         if written in known:

@@ -13,6 +13,7 @@ from notifications.documents.records import (
     IdempotencyKeyDocument,
     StoredRefusal,
 )
+from notifyproject.db.trips import find_few, insert_shared
 from notifyproject.platform import encryption
 
 from .requests import Caller, KeyReusedError
@@ -35,8 +36,11 @@ def fingerprint_of(request: msgspec.Struct, *, kind: bytes = b"") -> str:
 
 def find(*, caller: Caller, fingerprint: str) -> IdempotencyKeyDocument | None:
     """Return the record of a key, or None for a new key. Raises KeyReusedError, PyMongoError."""
-    record = IDEMPOTENCY_KEYS().find_one({"_id": record_id(caller)})
-    if record is not None and not _is_of(record, fingerprint):
+    found = find_few(IDEMPOTENCY_KEYS, {"_id": record_id(caller)}, limit=1)
+    if not found:
+        return None
+    (record,) = found
+    if not _is_of(record, fingerprint):
         raise KeyReusedError
     return record
 
@@ -77,7 +81,7 @@ def reserve(
         record["broadcast_id"] = broadcast_id
     while True:
         try:
-            IDEMPOTENCY_KEYS().insert_one(record)
+            insert_shared(IDEMPOTENCY_KEYS, record)
         except DuplicateKeyError:
             existing = find(caller=caller, fingerprint=fingerprint)
             if existing is not None:

@@ -34,8 +34,6 @@ SNAPSHOT_GONE = frozenset({239, 246})
 SNAPSHOT_ATTEMPTS = 5
 """Snapshots that :func:`read_snapshot` tries."""
 CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
-MAX_FEW = 100
-"""Documents that :func:`find_in_several` returns at most."""
 # An acknowledged write is on the disks of a majority, so it survives the loss of a server.
 MAJORITY = WriteConcern(w="majority", j=True)
 
@@ -72,60 +70,6 @@ def _database(client: MongoClient[Document], name: str) -> Database[Any]:
 def collection(name: str) -> Collection[Document]:
     """Return a collection by name, for results of pipelines and documents of any type."""
     return database()[name]
-
-
-def find_few(documents: Documents[D], wanted: Filter, *, limit: int) -> list[D]:
-    """Return up to ``limit`` documents, which fit into one response.
-
-    The bare command uses two thirds of the CPU time of a find with its cursor.
-    """
-    found: list[D] = _single_batch(documents.name, wanted, limit)
-    return found
-
-
-def _single_batch(name: str, wanted: Filter, limit: int) -> list[Any]:
-    try:
-        reply = database().command(
-            "find", name, filter=wanted, limit=limit, singleBatch=True, codec_options=CODEC
-        )
-    except AutoReconnect:
-        # While a primary is elected, the driver retries a find but not a command.
-        return list(collection(name).find(wanted).limit(limit))
-    return list(reply["cursor"]["firstBatch"])
-
-
-def find_in_several(
-    wanted: Mapping[str, Mapping[str, Any]], *, limit: int = MAX_FEW
-) -> dict[str, list[Any]]:
-    """Return matching documents of several collections, ``limit`` at most, read in one request.
-
-    ``wanted`` has a filter for each collection. Two finds cost twice the CPU time, here and in
-    MongoDB.
-    """
-    (first, match), *others = wanted.items()
-    if not others:
-        return {first: _single_batch(first, match, limit)}
-    pipeline: list[dict[str, Any]] = [{"$match": match}, _tagged(first)]
-    for name, match in others:
-        pipeline.append(
-            {"$unionWith": {"coll": name, "pipeline": [{"$match": match}, _tagged(name)]}}
-        )
-    try:
-        reply = database().command(
-            "aggregate",
-            first,
-            pipeline=pipeline,
-            cursor={"batchSize": limit},
-            codec_options=CODEC,
-        )
-        rows = reply["cursor"]["firstBatch"]
-    except AutoReconnect:
-        # As in find_few.
-        rows = list(collection(first).aggregate(pipeline))
-    found: dict[str, list[Any]] = {name: [] for name in wanted}
-    for row in rows:
-        found[row["from"]].append(row["document"])
-    return found
 
 
 class Snapshot:
@@ -183,10 +127,6 @@ def read_snapshot(read: Callable[[Snapshot], T]) -> T:
             if error.code not in SNAPSHOT_GONE:
                 raise
     return read(Snapshot())
-
-
-def _tagged(name: str) -> dict[str, Any]:
-    return {"$replaceWith": {"from": name, "document": "$$ROOT"}}
 
 
 def is_duplicate(error: BulkWriteError) -> bool:

@@ -12,14 +12,17 @@ needs anyway. It must do so before its first write, and starts again if a versio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from bson import ObjectId
 
-from ..db.collections import Documents, find_few
-from ..db.collections import find_in_several as find_documents
+from .. import lockstep
+from ..db.collections import Documents
+from ..db.trips import find_few
+from ..db.trips import find_in_several as find_documents
 
 MAX_AGE = 1.0
 """Seconds for which a long request or task relies on the versions that it has read."""
@@ -44,7 +47,7 @@ class SharedCache(Generic[T]):
 
     def get(self) -> T:
         """Return the value as of this request, task, or batch. Raises PyMongoError."""
-        comparison = _versions.latest_of_thread()
+        comparison = _versions.latest_of_request()
         loaded = self._loaded
         if loaded is None or loaded.comparison is not comparison:
             loaded = self._compare(comparison)
@@ -54,7 +57,7 @@ class SharedCache(Generic[T]):
         version = comparison.versions.get(self._name)
         loaded = self._loaded
         if loaded is None or not loaded.is_current(version):
-            with self._lock:
+            with lockstep.alone(), self._lock:
                 loaded = self._loaded
                 # Another thread may have loaded the value meanwhile.
                 if loaded is None or not loaded.is_current(version):
@@ -95,7 +98,7 @@ class TimedCache(Generic[T]):
         is_computing = self._lock.locked()
         if latest is not None and (self._is_fresh() or (self._serve_stale and is_computing)):
             return latest
-        with self._lock:
+        with lockstep.alone(), self._lock:
             if self.latest is None or not self._is_fresh():
                 self.latest = compute()
                 self._computed_at = time.monotonic()
@@ -110,12 +113,13 @@ class TimedCache(Generic[T]):
 
 
 class ChangedError(Exception):
-    """A version has changed since this thread began to rely on the copies of its process."""
+    """A version has changed since this request began to rely on the copies of its process."""
 
 
 def compare_at_next_read(**_: Any) -> None:
-    """Compare versions before this thread's next read. A receiver of signals."""
-    _thread.is_compared, _thread.relied_on = False, None
+    """Compare versions before this request's next read. A receiver of signals."""
+    _is_compared.set(False)
+    _relied_on.set(None)
 
 
 def relying_on_copies(handle: Callable[[], T]) -> T:
@@ -123,7 +127,7 @@ def relying_on_copies(handle: Callable[[], T]) -> T:
 
     It must confirm the copies before its first write.
     """
-    _thread.relied_on = _versions.latest if _versions.latest.versions else None
+    _relied_on.set(_versions.latest if _versions.latest.versions else None)
     try:
         result = handle()
         # A refusal may not have read anything.
@@ -134,24 +138,25 @@ def relying_on_copies(handle: Callable[[], T]) -> T:
 
 
 def confirm_copies() -> None:
-    """Compare versions, unless this thread has. Raises ChangedError and PyMongoError."""
-    if _thread.relied_on is not None:
+    """Compare versions, unless this request has. Raises ChangedError and PyMongoError."""
+    if _relied_on.get() is not None:
         find_in_several({})
 
 
 def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return a few matching documents of each collection, read in one request.
 
-    Confirms the copies that this thread relies on. Raises ChangedError and PyMongoError.
+    Confirms the copies that this request relies on. Raises ChangedError and PyMongoError.
     """
-    if _thread.relied_on is None:
+    relied_on = _relied_on.get()
+    if relied_on is None:
         return find_documents(wanted)
     began = _versions.begin()
     found = find_documents({**wanted, _VERSIONS.name: {"_id": _VERSIONS_ID}})
     (versions,) = found.pop(_VERSIONS.name) or [{}]
-    relied_on, _thread.relied_on = _thread.relied_on, None
+    _relied_on.set(None)
     _versions.end(began, versions)
-    _thread.is_compared = True
+    _is_compared.set(True)
     if versions != relied_on.versions:
         raise ChangedError
     return found
@@ -184,28 +189,21 @@ class _Loaded(Generic[T]):
         return self.version == version and time.monotonic() - self.loaded_at <= MAX_LOADED
 
 
-class _Thread(threading.local):
-    """Whether this thread's request or task has compared versions, or relies on older ones."""
-
-    is_compared = False
-    relied_on: _Comparison | None = None
-
-
 class _Versions:
     def __init__(self) -> None:
         self.latest = _Comparison({}, 0, float("-inf"))
         self._reads_begun = 0
         self._lock = threading.Lock()
 
-    def latest_of_thread(self) -> _Comparison:
-        """Return the versions that apply to this thread's request. Raises PyMongoError."""
-        if _thread.relied_on is not None:
-            return _thread.relied_on
-        if not _thread.is_compared or time.monotonic() - self.latest.read_at > MAX_AGE:
+    def latest_of_request(self) -> _Comparison:
+        """Return the versions that apply to this request. Raises PyMongoError."""
+        if (relied_on := _relied_on.get()) is not None:
+            return relied_on
+        if not _is_compared.get() or time.monotonic() - self.latest.read_at > MAX_AGE:
             began = self.begin()
             found = find_few(_VERSIONS, {"_id": _VERSIONS_ID}, limit=1)
             self.end(began, next(iter(found), {}))
-            _thread.is_compared = True
+            _is_compared.set(True)
         return self.latest
 
     def begin(self) -> tuple[int, float]:
@@ -223,5 +221,8 @@ class _Versions:
 
 
 _caches: "WeakSet[SharedCache[Any]]" = WeakSet()
-_thread = _Thread()
+_is_compared: ContextVar[bool] = ContextVar("is_compared", default=False)
+"""Whether this request or task has compared versions."""
+_relied_on: ContextVar[_Comparison | None] = ContextVar("relied_on", default=None)
+"""The versions that this request relies on without a comparison."""
 _versions = _Versions()

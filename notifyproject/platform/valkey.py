@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,6 +23,8 @@ from redis.connection import AbstractConnection
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
+from .. import lockstep
+from ..lockstep import Trip
 from ..settings import sentinel_url
 from .server_health import ServerHealth
 
@@ -116,13 +119,8 @@ def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) 
     """Run a Lua script, in one round trip once it is loaded. Raises Unavailable."""
     # hiredis raises on a lone surrogate, which a provider's response may contain.
     encoded = [arg.encode(errors="replace") if isinstance(arg, str) else arg for arg in args]
-    call = (len(keys), *keys, *encoded)
-    with connection() as redis_client:
-        own = _own.of(redis_client)
-        try:
-            return own.execute("EVALSHA", _digest(script), *call)
-        except NoScriptError:
-            return own.execute("EVAL", script, *call)
+    with connection():
+        return _run(_Call(script, (len(keys), *keys, *encoded)))
 
 
 def run_later(script: str, *, keys: Sequence[str], args: Sequence[str | int | bytes]) -> None:
@@ -131,8 +129,8 @@ def run_later(script: str, *, keys: Sequence[str], args: Sequence[str | int | by
     Scripts and commands of a thread run in its order. Raises Unavailable if sending fails; a script
     that fails later is logged.
     """
-    with connection() as redis_client:
-        _own.of(redis_client).run_later(script, len(keys), *keys, *args)
+    with connection():
+        _run_later(_Call(script, (len(keys), *keys, *args)))
 
 
 def send(*command: str | int | bytes) -> Any:
@@ -180,6 +178,12 @@ def stored_instant(value: bytes | None, *, latest: datetime = _LATEST) -> dateti
 _health = ServerHealth()
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    script: str
+    args: tuple[Any, ...]
+
+
 class _OwnConnection:
     """A connection that one thread uses.
 
@@ -202,16 +206,46 @@ class _OwnConnection:
             self._connection.send_command(*command, check_health=False)
             return self._connection.read_response()
 
-    def run_later(self, script: str, *call: Any) -> None:
-        """Send a script without waiting, once Valkey has it. Raises RedisError and OSError."""
-        digest = _digest(script)
-        if digest not in self._loaded:
-            self.execute("EVAL", script, *call)
-            self._loaded.add(digest)
-            return
+    def run(self, calls: Sequence[_Call]) -> list[Any]:
+        """Run scripts in one round trip; return the result or the error of each, in order.
+
+        Raises RedisError and OSError if the connection fails.
+        """
+        results: list[Any] = []
         with self._in_step():
-            self._connection.send_command("EVALSHA", digest, *call, check_health=False)
-            self._unread += 1
+            self._send(calls)
+            for _ in calls:
+                try:
+                    results.append(self._connection.read_response())
+                except redis.ResponseError as error:
+                    results.append(error)
+        for number, result in enumerate(results):
+            if isinstance(result, NoScriptError):
+                call = calls[number]
+                (results[number],) = lockstep.for_each(self._evaluate, [call])
+        return results
+
+    def run_later(self, calls: Sequence[_Call]) -> None:
+        """Send scripts without waiting, once Valkey has them. Raises RedisError and OSError."""
+        waiting = []
+        for call in calls:
+            if (digest := _digest(call.script)) in self._loaded:
+                waiting.append(call)
+            else:
+                self._evaluate(call)
+                self._loaded.add(digest)
+        if waiting:
+            with self._in_step():
+                self._send(waiting)
+                self._unread += len(waiting)
+
+    def _evaluate(self, call: _Call) -> Any:
+        return self.execute("EVAL", call.script, *call.args)
+
+    def _send(self, calls: Sequence[_Call]) -> None:
+        commands = [("EVALSHA", _digest(call.script), *call.args) for call in calls]
+        packed = self._connection.pack_commands(commands)
+        self._connection.send_packed_command(packed, check_health=False)
 
     @contextmanager
     def _in_step(self) -> Iterator[None]:
@@ -271,6 +305,19 @@ class _Own(threading.local):
 
 
 _own = _Own()
+
+
+def _run_together(calls: Sequence[_Call]) -> list[Any]:
+    return _own.of(client()).run(calls)
+
+
+def _run_later_together(calls: Sequence[_Call]) -> list[None]:
+    _own.of(client()).run_later(calls)
+    return [None] * len(calls)
+
+
+_run = Trip(_run_together)
+_run_later = Trip(_run_later_together)
 
 
 @lru_cache(maxsize=100)

@@ -34,6 +34,7 @@ LIMITED = {
 """Libraries that meet user input, and the limits in front of them, as file and text."""
 HARMLESS = {
     "cryptography": "hashes, ciphers, and signatures over bytes of a limited body, no recursion",
+    "greenlet": "switches between requests, whose frames of C it saves; it gets no input",
     "hiredis": "the broker's answers",
     "markupsafe": "replaces five characters in a loop, without recursion",
 }
@@ -54,6 +55,7 @@ UNUSED = {
 """Libraries that no file of the service imports, and whose they are."""
 IMPORTED_BY = {
     "css_inline": {"notifications/content/inliner.py"},
+    "greenlet": {"notifyproject/lockstep.py"},
     "pycurl": {"providers/http_client.py"},
 }
 """The only files that may call a library that needs a limit for each call."""

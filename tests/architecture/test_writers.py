@@ -66,7 +66,11 @@ MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt
 STORE = Path("notifications", "store")
 LEASES = Path("notifyproject", "db", "leases.py")
 """Writes to the collection of each ``Leases`` that others declare."""
-OTHER_FILES = [path for path in files(*SERVICE) if STORE not in path.parents and path != LEASES]
+TRIPS = Path("notifyproject", "db", "trips.py")
+"""Writes to the collection that is given to ``insert_shared``."""
+OTHER_FILES = [
+    path for path in files(*SERVICE) if STORE not in path.parents and path not in (LEASES, TRIPS)
+]
 
 
 @cache
@@ -126,6 +130,17 @@ def test_only_the_store_declares_leases_on_its_collections() -> None:
     }
     assert "operations" in declared
     assert not declared & OURS
+
+
+def test_only_the_store_inserts_into_its_collections_together_with_others() -> None:
+    inserted = {
+        handles()[ast.unparse(node.args[0])]
+        for path in OTHER_FILES
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "insert_shared"
+    }
+    assert "idempotency_keys" in inserted
+    assert not inserted & OURS
 
 
 def test_only_the_store_creates_bulk_writes() -> None:

@@ -10,7 +10,8 @@ import pytest
 from bson import ObjectId
 from pymongo import monitoring
 
-from notifyproject.db.collections import collection, find_few
+from notifyproject.db.collections import collection
+from notifyproject.db.trips import find_few
 from notifyproject.platform import cache
 from notifyproject.platform.cache import SharedCache, TimedCache
 from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, fail_commands
