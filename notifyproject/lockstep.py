@@ -5,7 +5,7 @@ or has ended. Then one of those that wait for the same trip makes it for all of 
 between trips, such as a view, knows nothing of it, and has context variables of its own.
 
 Never wait for a trip with a lock held: another task of the thread would wait for the lock forever.
-Design: docs/decisions/0053-lock-step.md.
+Design: docs/decisions/0054-lock-step.md.
 """
 
 import copy

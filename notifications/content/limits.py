@@ -46,10 +46,13 @@ from liquid.stringify import to_liquid_string
 from liquid.token import Token
 from liquid.undefined import UNDEFINED, is_undefined
 
+from notifyproject import lockstep
+
 from .values import flat, written
 
 # Limits on a rendering.
 MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
+SHORT_WORK = 3_000  # Units of work after which other requests go first
 MAX_VALUE = 256 * 1024  # Characters of a filter's result, in all its items
 MAX_ITEMS = 10_000  # Items of a range, or of a list that a filter returns
 MAX_BITS = 1_024  # Bits of a number that a filter returns
@@ -81,16 +84,24 @@ class WorkLimitError(ResourceLimitError):
 class Budget:
     """Units of work that one rendering may still use."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_mark", "left")
 
     def __init__(self, units: int = MAX_WORK) -> None:
         self.left = units
+        self._mark = max(units - SHORT_WORK, 0)
+        """What is left when other requests go first, and then 0."""
 
     def spend(self, units: int) -> None:
         """Spend units. Raises WorkLimitError if too few are left."""
         self.left -= units
+        if self.left < self._mark:
+            self._pass_mark()
+
+    def _pass_mark(self) -> None:
         if self.left < 0:
             raise WorkLimitError("The template takes too much work to render.", token=None)
+        self._mark = 0
+        lockstep.rest()
 
 
 def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:

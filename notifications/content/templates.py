@@ -15,6 +15,7 @@ from django.conf import settings
 from pymongo.errors import DuplicateKeyError
 
 from domain.languages import find_nearest, is_right_to_left
+from notifyproject import lockstep
 
 from ..catalog import types
 from ..documents.catalog import TEMPLATE_VERSIONS, TemplateVersionDocument
@@ -327,6 +328,7 @@ class _ParsedParts:
         key = (part, source, is_turned and part is Part.EMAIL_HTML)
         found = self._parsed.get(key)
         if found is None:
+            lockstep.rest()
             with self._parsing[hash(key) % PARSING_LOCKS]:
                 found = self._parsed.get(key)
                 if found is None:

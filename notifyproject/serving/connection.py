@@ -21,6 +21,10 @@ from .response_buffer import ResponseBuffer
 MAX_HEAD = 64 * 1024
 MAX_BODY = 5 * 1024 * 1024
 """Larger than any view's limit, because a view reports its limit more precisely."""
+LIGHT_PATH = "/api/v1/notifications"
+"""Many requests of this path arrive at once, and make the same round trips."""
+MAX_LIGHT_BODY = 16 * 1024
+"""A larger body may take so long that other requests should not wait for it."""
 MAX_CHUNK_LINE = 8 * 1024
 RECEIVE_BYTES = 64 * 1024
 KERNEL_SEND_BUFFER = 128 * 1024
@@ -156,6 +160,16 @@ class Connection:
                 self._parse()
                 self.enter(Phase.BODY, now=now)
         return self.phase is Phase.BODY and self._has_body()
+
+    def is_light(self) -> bool:
+        """Return whether the request may run together with others in one thread."""
+        reader = self.request.body.reader
+        return (
+            self.request.method == "POST"
+            and self.request.path == LIGHT_PATH
+            and isinstance(reader, LengthReader)
+            and reader.length <= MAX_LIGHT_BODY
+        )
 
     def read_body(self) -> None:
         """Parse the body, which is complete. Raises the errors of gunicorn's parser."""

@@ -1,15 +1,17 @@
-"""gunicorn worker for the web. Design: docs/decisions/0029-slow-clients.md.
+"""gunicorn worker for the web. Design: docs/decisions/0029-slow-clients.md, 0054-lock-step.md.
 
 One poller receives requests and sends responses for all clients without waiting for any. Threads
-only run Django, on complete requests.
+only run Django, on complete requests: a thread for one, or for several light ones together.
 """
 
 import errno
 import selectors
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import structlog
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
+from ..lockstep import LockStep
 from ..platform import memory, refusal
 from ..settings import environment
 from . import refusals
@@ -26,9 +29,24 @@ log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 0.5
 MAX_BUFFERED = 256 * 1024 * 1024
 """Bytes of memory for incomplete requests and unread responses, in one process."""
+MAX_TOGETHER = 32
+"""Requests that run together in one thread."""
+PATIENCE = 0.05
+"""Seconds for which light requests wait for those that run together."""
+GATHER_SECONDS = 0.002
+"""Seconds after an end in which as many requests as before may come, to run together."""
 MIN_RATE = 1_000.0
 """Bytes per second; a slower client is disconnected."""
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A connection whose request a thread has handled."""
+
+    connection: Connection
+    is_keepalive: bool = False
+    error: BaseException | None = None
 
 
 class WebWorker(ThreadWorker):
@@ -45,6 +63,14 @@ class WebWorker(ThreadWorker):
         self._waiting: dict[Connection, None] = {}
         """Connections without a thread, longest wait first."""
         self._sweep_at = 0.0
+        self._gathered: deque[Connection] = deque()
+        """Complete light requests without a thread."""
+        self._step = 0
+        """Number of the newest requests that run together."""
+        self._is_stepping = False
+        self._step_began = self._step_ended = 0.0
+        self._expected = 1
+        """Requests that may come soon: as many as last, or a little less than before."""
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
@@ -84,22 +110,87 @@ class WebWorker(ThreadWorker):
         if self.nr_conns >= self.worker_connections:
             self._drop_oldest()
 
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """Poll once, and run the light requests that are complete by now."""
+        wait = self._gathering_seconds() if self._gathered else timeout
+        super().wait_for_and_dispatch_events(min(timeout, wait))
+        while self._gathered and not self._gathering_seconds():
+            count = min(len(self._gathered), MAX_TOGETHER)
+            self._run_together([self._gathered.popleft() for _ in range(count)])
+
+    def _gathering_seconds(self) -> float:
+        """Return for how long the gathered requests may wait for others."""
+        if self._is_stepping:
+            ends_at = self._step_began + PATIENCE
+        elif len(self._gathered) < self._expected:
+            ends_at = self._step_ended + GATHER_SECONDS
+        else:
+            return 0.0
+        return max(ends_at - time.monotonic(), 0.0)
+
+    def _run_together(self, connections: list[Connection]) -> None:
+        self._step += 1
+        self._is_stepping, self._step_began = True, time.monotonic()
+        self._expected = max(len(connections), self._expected - 1)
+        self.tpool.submit(self._handle_together, connections, self._step)
+
+    def _handle_together(self, connections: list[Connection], number: int) -> None:
+        """Handle requests in a thread, and return their connections to the poller.
+
+        The poller sends the responses of several. Sent from here, each would bring the next
+        request, and with it the poller, in the middle of the others.
+        """
+        respond = self._respond if len(connections) > 1 else self.handle
+        handled: list[Handled] = []
+
+        def handle(connection: Connection) -> None:
+            try:
+                request = Handled(connection, is_keepalive=respond(connection))
+            except BaseException as error:
+                request = Handled(connection, error=error)
+            handled.append(request)
+
+        if len(connections) == 1:
+            handle(connections[0])
+        else:
+            step = LockStep([partial(handle, connection) for connection in connections])
+            try:
+                while step.run():
+                    # Those that rest take longer.
+                    self.method_queue.defer(self._finish, handled)
+                    handled = []
+            except Exception:
+                log.exception("web_step_failed", requests=len(connections))
+                step.run_alone()
+        self.method_queue.defer(self._finish, handled, number)
+
+    def _finish(self, handled: list[Handled], number: int | None = None) -> None:
+        """Send responses, and note that a step has ended. Called in the poller."""
+        if number == self._step:
+            self._is_stepping, self._step_ended = False, time.monotonic()
+        for request in handled:
+            self._finish_one(request)
+
     def handle(self, conn: Connection) -> bool:
         """Handle a request in a thread; return whether the connection stays open."""
-        try:
-            conn.read_body()
-            is_keepalive = self.handle_request(conn.request, conn)
-        except StopIteration:
-            # The request failed after the response had started, which gunicorn has logged.
-            is_keepalive = False
-        except OSError as error:
-            log.info("web_client_disconnected", reason=type(error).__name__)
-            is_keepalive = False
-        except Exception as error:
-            self.handle_error(conn.request, conn.sock, conn.client, error)
-            is_keepalive = False
+        is_keepalive = self._respond(conn)
         conn.sock.flush()
         return is_keepalive
+
+    def _respond(self, conn: Connection) -> bool:
+        """Put the response into the connection's buffer."""
+        try:
+            conn.read_body()
+            return self.handle_request(conn.request, conn)
+        except StopIteration:
+            # The request failed after the response had started, which gunicorn has logged.
+            return False
+        except OSError as error:
+            log.info("web_client_disconnected", reason=type(error).__name__)
+            return False
+        except Exception as error:
+            self.handle_error(conn.request, conn.sock, conn.client, error)
+            return False
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Send an error response. gunicorn passes the parameters by name."""
@@ -119,14 +210,22 @@ class WebWorker(ThreadWorker):
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
         """Send the response of a thread. Called in the poller."""
-        error = None if fs.cancelled() else fs.exception()
-        if error is not None and not isinstance(error, OSError):
-            log.error("web_request_failed", reason=type(error).__name__, exc_info=error)
-        if error is not None or fs.cancelled():
+        if fs.cancelled():
             self._close(conn)
+        elif (error := fs.exception()) is not None:
+            self._finish_one(Handled(conn, error=error))
+        else:
+            self._finish_one(Handled(conn, is_keepalive=fs.result()))
+
+    def _finish_one(self, handled: Handled) -> None:
+        connection, error = handled.connection, handled.error
+        if error is not None:
+            if not isinstance(error, OSError):
+                log.error("web_request_failed", reason=type(error).__name__, exc_info=error)
+            self._close(connection)
             return
-        conn.is_keepalive = fs.result()
-        self._send(conn)
+        connection.is_keepalive = handled.is_keepalive
+        self._send(connection)
 
     def murder_keepalived(self, force: bool = False) -> None:
         """Close expired connections, or all. gunicorn calls this after each poll."""
@@ -186,7 +285,10 @@ class WebWorker(ThreadWorker):
             if is_complete:
                 self._stop_polling(connection)
                 connection.enter(Phase.PROCESSING, now=time.monotonic())
-                self.enqueue_req(connection)
+                if connection.is_light():
+                    self._gathered.append(connection)
+                else:
+                    self.enqueue_req(connection)
             elif connection.phase is not phase or not connection.events:
                 self._poll_for(connection, selectors.EVENT_READ)
 
