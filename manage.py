@@ -30,9 +30,12 @@ if __name__ == "__main__":
         sys.exit(command.main(sys.argv[2:]))
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
+    import django
     from django.core.management import execute_from_command_line
 
-    from notifyproject.platform import refusal
+    from notifyproject.platform import memory, refusal
 
     with refusal.shown_alone():
+        with memory.loading():
+            django.setup()
         execute_from_command_line(sys.argv)

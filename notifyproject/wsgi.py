@@ -5,13 +5,14 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 from .platform import refusal
-from .platform.memory import freeze_gc
-from .platform.process import preload, refuse_unsafe_settings
+from .platform.memory import loading
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 
-with refusal.shown_alone():
-    application = get_wsgi_application()
-    refuse_unsafe_settings()
-preload()
-freeze_gc()
+with loading():
+    from .platform.process import preload, refuse_unsafe_settings
+
+    with refusal.shown_alone():
+        application = get_wsgi_application()
+        refuse_unsafe_settings()
+    preload()

@@ -3,9 +3,9 @@
 import ctypes
 import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
-
-from .process import pause
 
 RELEASE_SECONDS = 60.0
 """Seconds between two releases of unused memory."""
@@ -14,14 +14,32 @@ _M_ARENA_MAX = -8
 """Parameter of mallopt, from glibc's malloc.h."""
 
 
-def freeze_gc() -> None:
-    """Exempt loaded objects from garbage collection, and collect the rest less often.
+@contextmanager
+def loading() -> Iterator[None]:
+    """Load code in this block without garbage collection, and then exempt it.
 
-    Running every 700 objects, it took a quarter of the CPU time of a bulk request, which creates a
-    hundred thousand objects.
+    Of 350,000 objects, 2,000 were garbage, and the search took a quarter of the CPU time.
     """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        _exempt()
+        if was_enabled:
+            gc.enable()
+
+
+def freeze_gc() -> None:
+    """Exempt loaded objects from garbage collection, and collect the rest less often."""
     gc.collect()
+    _exempt()
+
+
+def _exempt() -> None:
     gc.freeze()
+    # Running every 700 objects, collection took a quarter of the CPU time of a bulk request, which
+    # creates a hundred thousand objects.
     gc.set_threshold(10_000, 20, 20)
 
 
@@ -57,6 +75,9 @@ def _libc() -> Any:
 
 
 def _release_regularly() -> None:
+    # Here, because it loads the broker's driver, and commands import this module first.
+    from .process import pause
+
     while True:
         pause(RELEASE_SECONDS)
         release()

@@ -1,12 +1,11 @@
 """Loads the code of all programs into their parent, before it forks them."""
 
-import gc
 from collections.abc import Sequence
 from importlib import import_module
 
 import django
 
-from ..platform import refusal
+from ..platform import memory, refusal
 
 MODULES = (
     "celery.apps.beat",
@@ -35,13 +34,10 @@ def load(others: Sequence[str] = ()) -> None:
 
     A collection writes to the objects that it looks at, and each process would get a copy of them.
     """
-    gc.disable()
-    with refusal.shown_alone():
+    with memory.loading(), refusal.shown_alone():
         django.setup()
         from ..celery import app
 
         app.loader.import_default_modules()
         for name in (*MODULES, *others):
             import_module(name)
-    gc.freeze()
-    gc.enable()

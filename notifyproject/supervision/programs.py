@@ -24,36 +24,48 @@ class Choices:
 
 def service_programs(choices: Choices, *, urgent_queues: list[str]) -> list[Program]:
     """Return the programs other than servers, all of which are forked."""
-    gunicorn = (sys.executable, "-m", "gunicorn")
+    gunicorn = [sys.executable, "-m", "gunicorn"]
     # Its control socket needs a thread, and a process with threads is no parent of web processes.
-    common = (
-        *("--no-control-socket", "--logger-class", "notifyproject.serving.error_log.ErrorLog"),
-        *(("--log-level", "warning") if choices.is_terse else ()),
-    )
-    celery = (sys.executable, "-m", "celery", *(("-q",) if choices.is_terse else ()))
-    worker = (
-        *(*celery, "-A", "notifyproject", "worker", "--loglevel", "INFO"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-    )
+    options = ["--no-control-socket", "--logger-class", "notifyproject.serving.error_log.ErrorLog"]
+    celery = [sys.executable, "-m", "celery"]
+    if choices.is_terse:
+        options += ["--log-level", "warning"]
+        celery += ["-q"]
+    celery += ["-A", "notifyproject"]
+    worker = [
+        *celery,
+        "worker",
+        "--loglevel=INFO",
+        "--without-gossip",
+        "--without-mingle",
+        "--without-heartbeat",
+    ]
     commands = {
-        "web": (
-            *(*gunicorn, "notifyproject.wsgi", *common),
-            *("--worker-class", "notifyproject.serving.worker.WebWorker", "--preload"),
-            *("--bind", choices.web, "--workers", str(choices.web_processes), "--threads", "8"),
-            *("--graceful-timeout", str(choices.web_seconds)),
-        ),
-        "stream": (
-            *(*gunicorn, "notifyproject.asgi", *common),
-            *("--worker-class", "notifyproject.serving.stream_worker.StreamWorker"),
-            *("--bind", choices.stream, "--workers", "1"),
-            *("--graceful-timeout", str(choices.stream_seconds)),
-        ),
-        "worker": (*worker, "--hostname", "worker@%h"),
-        "urgent": (*worker, "--hostname", "urgent@%h", "--queues", ",".join(urgent_queues)),
-        "beat": (
-            *(*celery, "-A", "notifyproject", "beat", "--loglevel", "WARNING"),
-            *("--pidfile", ""),
-        ),
+        "web": [
+            *gunicorn,
+            "notifyproject.wsgi",
+            *options,
+            "--preload",
+            "--worker-class=notifyproject.serving.worker.WebWorker",
+            f"--bind={choices.web}",
+            "--workers",
+            str(choices.web_processes),
+            "--threads=8",
+            f"--graceful-timeout={choices.web_seconds}",
+        ],
+        "stream": [
+            *gunicorn,
+            "notifyproject.asgi",
+            *options,
+            "--worker-class=notifyproject.serving.stream_worker.StreamWorker",
+            f"--bind={choices.stream}",
+            "--workers",
+            "1",
+            f"--graceful-timeout={choices.stream_seconds}",
+        ],
+        "worker": [*worker, "--hostname", "worker@%h"],
+        "urgent": [*worker, "--hostname", "urgent@%h", "--queues", ",".join(urgent_queues)],
+        "beat": [*celery, "beat", "--loglevel=WARNING", "--pidfile", ""],
     }
     return [
         Program(name=name, command=command, is_forked=True) for name, command in commands.items()

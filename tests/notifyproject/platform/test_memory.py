@@ -41,6 +41,18 @@ while seen() is not None:
     time.sleep(0.01)
 """
 
+LOADS = """
+import gc
+from notifyproject.platform import memory
+found = []
+with memory.loading():
+    loaded = [[] for _ in range(10_000)]
+    with memory.loading():
+        found.append(gc.isenabled())
+    found.append(gc.isenabled())
+found += [gc.isenabled(), gc.get_freeze_count() > 10_000]
+print(*map(int, found))
+"""
 WEB = """
 import threading
 from gunicorn.workers.gthread import ThreadWorker
@@ -72,6 +84,10 @@ def test_memory_of_a_burst_is_returned() -> None:
 
 def test_memory_is_released_regularly() -> None:
     assert output_of(CYCLE) == []
+
+
+def test_no_garbage_is_looked_for_in_code_and_while_it_is_loaded() -> None:
+    assert output_of(LOADS) == [False, False, True, True]
 
 
 def test_each_web_process_releases_memory() -> None:

@@ -71,10 +71,7 @@ def service(db: None, broker: object, tmp_path: Path) -> Iterator[Service]:
     log = tmp_path / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [
-                *(sys.executable, "manage.py", "service"),
-                *("--web", web, "--stream", stream),
-            ],
+            [sys.executable, "manage.py", "service", "--web", web, "--stream", stream],
             cwd=BASE_DIR,
             env={**os.environ, **environment(), "HEARTBEAT_DIR": str(tmp_path)},
             stdout=output,
