@@ -1,7 +1,7 @@
 """Forks programs from this process. Its loaded code is in memory once, for all of them.
 
 A child must share nothing that changes. So its parent opens no connection and starts no thread, and
-the child drops what the parent has for itself.
+the child drops what the parent has for itself: docs/decisions/0055-one-parent.md.
 """
 
 import atexit
