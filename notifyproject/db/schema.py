@@ -1,7 +1,10 @@
-"""Schema editor: unique indexes that the query planner can also use for lookups.
+"""Schema editor: unique indexes that serve lookups, and fields that leave the documents alone.
 
 The backend makes unique indexes partial on ``{"$type": "string"}``. MongoDB doesn't see that an
 equality implies this filter, so lookups scan. ``{"$gte": ""}`` admits the same documents.
+
+The backend writes a new field into every document. An optional field is written when its document
+is, so that a migration neither takes minutes nor stores nulls.
 """
 
 from collections.abc import Mapping
@@ -56,7 +59,13 @@ class _LookupFriendlyIndex:
 
 
 class DatabaseSchemaEditor(MongoSchemaEditor):
-    """The backend's schema editor, with unique indexes that serve lookups."""
+    """The backend's schema editor, with the changes that the module describes."""
+
+    def add_field(self, model: Any, field: Any) -> None:
+        """Add a field. One that is optional and has no index leaves the documents as they are."""
+        is_optional = field.null and self.effective_default(field) is None
+        if not is_optional or field.db_index or field.unique:
+            super().add_field(model, field)
 
     def add_index(self, model: Any, index: Any, **kwargs: Any) -> None:
         """Create ``index`` on the model's collection."""

@@ -37,14 +37,10 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [("notifications", "{{latest}}")]
     operations = [
-        migrations.SeparateDatabaseAndState(
-            state_operations=[
-                migrations.AddField(
-                    model_name="notification",
-                    name="{FIELD}",
-                    field=models.CharField(max_length=16, null=True, blank=True),
-                )
-            ]
+        migrations.AddField(
+            model_name="notification",
+            name="{FIELD}",
+            field=models.CharField(max_length=16, null=True, blank=True),
         )
     ]
 """

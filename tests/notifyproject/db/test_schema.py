@@ -1,9 +1,13 @@
-"""Unique indexes that also serve lookups, and the order of pipeline stages."""
+"""Unique indexes that also serve lookups, new fields, and the order of pipeline stages."""
 
 from typing import Any
 
+import pytest
+from django.db import connection
 from pymongo.operations import IndexModel
 
+from devices.models import Device
+from notifyproject.db.collections import collection
 from notifyproject.db.compiler import _sort_before_project
 from notifyproject.db.schema import LEAST_VALUE, _LookupFriendlyIndex, lookup_friendly
 from tests.support.tables import each_case
@@ -76,6 +80,21 @@ def test_missing_index_model_stays_none_and_other_attributes_are_passed_through(
     index = _LookupFriendlyIndex(Index(None))
     assert index.get_pymongo_index_model(None, None) is None
     assert index.name == "an_index"
+
+
+@pytest.mark.usefixtures("db")
+def test_added_field_is_written_to_stored_documents_only_if_they_need_it() -> None:
+    devices = collection("devices")
+    devices.insert_one({"_id": "a"})
+    with connection.schema_editor() as editor:
+        for name in (
+            "app_version",
+            "deactivated_at",
+            "notification_preferences",
+            "token_rejections",
+        ):
+            editor.add_field(Device, Device._meta.get_field(name))
+    assert devices.find_one() == {"_id": "a", "token_rejections": 0}
 
 
 PROJECT, SORT, MATCH = {"$project": {"a": 1, "b": 1}}, {"$sort": {"a": 1}}, {"$match": {"a": 1}}
