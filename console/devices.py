@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from devices import presence, status, tokens
 from devices.documents import DEVICES
 from devices.models import DeactivationReason, Device
+from devices.registration import DESCRIPTIVE_FIELDS
 from domain.time import utc_now
 
 from .texts import disabled
@@ -108,7 +109,7 @@ class DeviceAdmin(EnableDisableAdmin):
             "token_rejections",
         ),
         section("Preferences", "preferences", "quiet_hours"),
-        section("App", "device_model", "os_version", "app_version", "language", "timezone"),
+        section("App", *DESCRIPTIVE_FIELDS),
         section("Details", "key", "token", "evidence", "registered", "changed"),
     )
     search_fields = ("user_id",)

@@ -1,7 +1,7 @@
 """Registers, changes, and removes devices. All calls are idempotent and raise PyMongoError."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -19,8 +19,6 @@ from .tokens import device_id as id_of
 log = structlog.get_logger(__name__)
 MAX_DEVICES = 50  # Devices per recipient; a further registration evicts one
 HEARTBEAT_INTERVAL = timedelta(minutes=5)  # Heartbeats within this time are stored once
-DESCRIPTIVE_FIELDS = ("app_version", "device_model", "os_version", "language", "timezone")
-"""Fields that may change without a new registration."""
 MAX_EARLIER = 20  # Earlier tokens of an installation that are kept, to recognize what was sent
 _MAX_TRIES = 3
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,6 +40,10 @@ class Registration:
     os_version: str | None = None
     language: str | None = None
     timezone: str | None = None
+
+
+DESCRIPTIVE_FIELDS = tuple(item.name for item in fields(Registration) if item.default is None)
+"""The optional fields, which describe the device. They may change without a new registration."""
 
 
 def register(

@@ -1,9 +1,9 @@
 """Structures of the device operations."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from bson import ObjectId
@@ -40,9 +40,55 @@ IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. T
 PLATFORMS = {
     name: platform for platform in Platform for name in (platform.value, platform.value.upper())
 }
-_ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+S = TypeVar("S", bound=msgspec.Struct)
 TOKEN_FORM = f"{MIN_LENGTH} to {MAX_LENGTH:,} letters, digits, and _ : -"
+
+
+Text40 = Annotated[str, Meta(max_length=40)]
+Text120 = Annotated[str, Meta(max_length=120)]
+DESCRIPTION: Mapping[str, Any] = {
+    "app_version": Annotated[Text40 | None, Meta(examples=["2.4.0"])],
+    "device_model": Text120 | None,
+    "os_version": Text40 | None,
+    "language": Language | None,
+    "timezone": TimeZoneName | None,
+}
+"""What an app says of its device: fields of registrations, of changes, and of responses."""
+
+
+def described(
+    *, after: str, fields: Sequence[tuple[str, Any, Any]]
+) -> Callable[[type[S]], type[S]]:
+    """Return a decorator that adds fields of DESCRIPTION to a structure, ``after`` one of its own.
+
+    ``fields`` are names, types, and defaults.
+    """
+
+    def add_fields(structure: type[S]) -> type[S]:
+        own: list[tuple[str, Any, Any]] = []
+        for field in msgspec.structs.fields(structure):
+            default: Any = {"default": field.default, "default_factory": field.default_factory}
+            own.append((field.name, field.type, msgspec.field(**default)))
+        place = structure.__struct_fields__.index(after) + 1
+        complete = msgspec.defstruct(
+            structure.__name__,
+            [*own[:place], *fields, *own[place:]],
+            namespace={"__doc__": structure.__doc__},
+            module=structure.__module__,
+            kw_only=True,
+            frozen=True,
+            forbid_unknown_fields=structure.__struct_config__.forbid_unknown_fields,
+        )
+        return cast("type[S]", complete)
+
+    return add_fields
+
+
+def _as_shown(kind: Any) -> Any:
+    """Return a type without its limits. What is stored may have had others."""
+    notes = getattr(kind, "__metadata__", ())
+    return Annotated[(str | None, *notes)] if notes else str | None
 
 
 class DeviceQuietHoursView(msgspec.Struct, kw_only=True, frozen=True):
@@ -79,6 +125,9 @@ class DeviceWarningView(msgspec.Struct, kw_only=True, frozen=True):
     detail: Annotated[str, Meta(examples=["Expected an IANA zone such as Europe/Lisbon."])]
 
 
+@described(
+    after="platform", fields=[(name, _as_shown(kind), None) for name, kind in DESCRIPTION.items()]
+)
 class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     """A device and its presence."""
 
@@ -86,11 +135,6 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     user_id: UserId
     device_token: Annotated[str, Meta(examples=["cXk3…base"])]  # Masked: its beginning and end
     platform: Platform
-    app_version: Annotated[str | None, Meta(examples=["2.4.0"])] = None
-    device_model: str | None = None
-    os_version: str | None = None
-    language: str | None = None
-    timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
     is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until registered again
     deactivated_at: datetime | None = None
@@ -132,8 +176,6 @@ def device_view(
     )
 
 
-Text40 = Annotated[str, Meta(max_length=40)]
-Text120 = Annotated[str, Meta(max_length=120)]
 Token = Annotated[
     str,
     Meta(
@@ -144,19 +186,19 @@ Token = Annotated[
 ]
 
 
+@described(after="platform", fields=[(name, kind, None) for name, kind in DESCRIPTION.items()])
 class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A device to register. Omitted fields are cleared."""
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
     device_token: Token
     platform: Annotated[str, enum_of(Platform), Meta(examples=["android"])]
-    app_version: Annotated[Text40 | None, Meta(examples=["2.4.0"])] = None
-    device_model: Text120 | None = None
-    os_version: Text40 | None = None
-    language: Language | None = None
-    timezone: TimeZoneName | None = None
 
 
+@described(
+    after="device_token",
+    fields=[(name, kind | UnsetType, UNSET) for name, kind in DESCRIPTION.items()],
+)
 class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes to a device. Omitted fields stay; null clears a field."""
 
@@ -171,11 +213,6 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ]
         | UnsetType
     ) = UNSET
-    app_version: Annotated[Text40 | None, Meta(examples=["2.5.0"])] | UnsetType = UNSET
-    device_model: Text120 | UnsetType | None = UNSET
-    os_version: Text40 | UnsetType | None = UNSET
-    language: Language | UnsetType | None = UNSET
-    timezone: TimeZoneName | UnsetType | None = UNSET
     is_active: Annotated[bool, Meta(description=IS_ACTIVE_DESCRIPTION)] | UnsetType = UNSET
 
 
@@ -297,7 +334,7 @@ def _check_token(token: str, problems: ProblemCollector) -> None:
 def _device_fields(
     body: DeviceRequest | DeviceChanges, problems: ProblemCollector
 ) -> tuple[dict[str, str | None], Sequence[FieldProblem]]:
-    given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
+    given = {name: getattr(body, name) for name in DESCRIPTION}
     fields = {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
     for name, value in fields.items():
         problems.check_one_line(value, f"/{name}")

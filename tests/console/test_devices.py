@@ -12,7 +12,7 @@ from devices import presence, queries, registration, status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import DevicePreferenceChanges
 from devices.presence import Presence
-from devices.registration import Registration
+from devices.registration import DESCRIPTIVE_FIELDS, Registration
 from devices.status import Evidence
 from devices.tokens import device_id
 from domain.time import utc_now
@@ -82,6 +82,14 @@ def test_page_shows_status_presence_and_preferences(console: Client) -> None:
         "/admin/notifications/notification/?q=ada",
     ):
         assert words in shown, words
+
+
+def test_page_shows_each_field_that_describes_the_device(console: Client) -> None:
+    described: dict[str, Any] = {name: f"the {name}" for name in DESCRIPTIVE_FIELDS}
+    new = Registration(user_id="ada", token=TOKEN, platform=Platform.IOS, **described)
+    registration.register(new, now=utc_now())
+    shown = console.get(PAGE).content.decode()
+    assert [text for text in described.values() if text not in shown] == []
 
 
 def test_page_explains_why_a_device_is_disabled(console: Client) -> None:

@@ -8,6 +8,7 @@ import redis
 
 from devices import queries, status
 from devices.models import DeactivationReason
+from devices.registration import DESCRIPTIVE_FIELDS
 from devices.status import Evidence
 from devices.tokens import device_id
 from domain.time import utc_now
@@ -24,10 +25,8 @@ TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 ID = device_id(TOKEN)
 ONE = f"/devices/{ID}"
 
-DESCRIPTION = {
-    "app_version": "3.2.1",
+DESCRIPTION = dict.fromkeys(DESCRIPTIVE_FIELDS, "3.2.1") | {
     "device_model": "Pixel 8",
-    "os_version": "15",
     "language": "pt-BR",
     "timezone": "Europe/Lisbon",
 }
@@ -188,6 +187,13 @@ def test_patch_keeps_other_fields_and_null_clears(app: App) -> None:
     assert app.get(ONE).json() == call(app, "PATCH", ONE, {}).json() == shown
 
 
+def test_each_field_that_describes_a_device_can_be_changed_and_cleared(app: App) -> None:
+    register(app)
+    for changes in (DESCRIPTION, dict.fromkeys(DESCRIPTION)):
+        shown = call(app, "PATCH", ONE, changes).json()
+        assert {name: shown[name] for name in DESCRIPTIVE_FIELDS} == changes
+
+
 def test_device_is_deactivated_and_reactivated_by_patch(app: App) -> None:
     register(app)
     shown = call(app, "PATCH", ONE, {"is_active": False}).json()
@@ -225,7 +231,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"platform": "fax"}, "/platform", "unknown_platform"),
     ({"platform": "Ios"}, "/platform", "unknown_platform"),
     ({"app_version": "v" * 41}, "/app_version", "out_of_range"),
-    ({"app_version": "1\r\n2"}, "/app_version", "control_characters"),
+    *(({name: "1\r\n2"}, f"/{name}", "control_characters") for name in DESCRIPTIVE_FIELDS),
     ({"device_model": "m" * 121}, "/device_model", "out_of_range"),
     ({"device_model": "\x1b[31m"}, "/device_model", "control_characters"),
     ({"os_version": "o" * 41}, "/os_version", "out_of_range"),
