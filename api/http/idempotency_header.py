@@ -35,7 +35,7 @@ def created(request: Request, view: Any, *, new_id: object, is_replayed: bool) -
 
 
 def optional_key(request: Request) -> str | None:
-    """Return the request's idempotency key, if any; raises ApiError 400 if it's invalid."""
+    """Return the request's idempotency key, if any. Raises ApiError 400 if it's invalid."""
     key = request.headers.get(HEADER)
     if key is not None and not KEY_PATTERN.fullmatch(key):
         raise INVALID_IDEMPOTENCY_KEY.error()
@@ -43,7 +43,7 @@ def optional_key(request: Request) -> str | None:
 
 
 def required_key(request: Request) -> str:
-    """Return the request's idempotency key; raises ApiError 400 if it's missing or invalid."""
+    """Return the request's idempotency key. Raises ApiError 400 if it's missing or invalid."""
     key = optional_key(request)
     if key is None:
         raise MISSING_IDEMPOTENCY_KEY.error()
