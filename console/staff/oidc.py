@@ -22,7 +22,7 @@ from access.staff import lockout
 from access.staff.oidc import accounts, flow, sessions, tokens
 from access.staff.oidc.discovery import Provider, is_enabled, provider
 from access.staff.oidc.errors import Refusal, RefusedError, UnavailableError
-from access.staff.oidc.flow import Attempt
+from access.staff.oidc.flow import SignInAttempt
 from access.staff.oidc.middleware import end_session
 from access.staff.oidc.tokens import LEEWAY, Identity
 from access.staff.reauthentication import mark_authenticated_at
@@ -186,7 +186,7 @@ def _redeem(request: HttpRequest, begun: dict[str, Any]) -> tuple[Identity, flow
     code = request.GET.get("code", "")
     if not 0 < len(code) <= MAX_PARAMETER:
         raise RefusedError(Refusal.MALFORMED, "code")
-    attempt = Attempt(state=begun["state"], nonce=begun["nonce"], verifier=begun["verifier"])
+    attempt = SignInAttempt(state=begun["state"], nonce=begun["nonce"], verifier=begun["verifier"])
     issued = flow.redeem_code(code, attempt, provider=source, redirect_uri=_redirect_uri())
     if issued.id_token is None:
         raise RefusedError(Refusal.MALFORMED, "no ID token")

@@ -192,7 +192,7 @@ def test_replayed_code_and_tokens_that_expired_or_are_for_another_client_are_ref
     redeemed: list[tuple[Any, ...]] = []
     redeem = flow.redeem_code
 
-    def note(code: str, attempt: flow.Attempt, **options: Any) -> flow.Tokens:
+    def note(code: str, attempt: flow.SignInAttempt, **options: Any) -> flow.Tokens:
         issued = redeem(code, attempt, **options)
         redeemed.append((code, attempt, options, issued))
         return issued

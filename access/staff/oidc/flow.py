@@ -35,17 +35,17 @@ class _TokenError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A sign-in that the browser has begun. The browser's session stores it until it returns."""
+class SignInAttempt:
+    """A sign-in in progress, kept in the session until the browser returns from the provider."""
 
     state: str
     nonce: str
     verifier: str
 
 
-def new_attempt() -> Attempt:
+def new_attempt() -> SignInAttempt:
     """Return an attempt with new secrets."""
-    return Attempt(
+    return SignInAttempt(
         state=secrets.token_urlsafe(_SECRET_BYTES),
         nonce=secrets.token_urlsafe(_SECRET_BYTES),
         verifier=secrets.token_urlsafe(_SECRET_BYTES),
@@ -53,7 +53,7 @@ def new_attempt() -> Attempt:
 
 
 def authorization_url(
-    attempt: Attempt, *, provider: Provider, redirect_uri: str, is_renewed: bool
+    attempt: SignInAttempt, *, provider: Provider, redirect_uri: str, is_renewed: bool
 ) -> str:
     """Return the URL at which the person signs in; ``is_renewed`` asks for credentials again.
 
@@ -78,7 +78,9 @@ def authorization_url(
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
 
-def redeem_code(code: str, attempt: Attempt, *, provider: Provider, redirect_uri: str) -> Tokens:
+def redeem_code(
+    code: str, attempt: SignInAttempt, *, provider: Provider, redirect_uri: str
+) -> Tokens:
     """Exchange a code for tokens. Raises RefusedError and UnavailableError."""
     fields = {
         "grant_type": "authorization_code",
