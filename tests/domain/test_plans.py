@@ -37,11 +37,20 @@ def test_goal_is_met_by_proof_only(
     assert (reached(U.DELIVERED), reached(U.READ), reached(U.ACTED)) == (delivered, read, None)
 
 
-def test_mark_by_the_client_or_reader_counts() -> None:
-    for until in Until:
-        for is_marked_read, is_acted in ((True, False), (False, True)):
-            how = how_reached(until, statuses={}, is_marked_read=is_marked_read, is_acted=is_acted)
-            assert (how is not None) is (is_acted or until is not U.ACTED)
+@each_case(
+    "until, mark, is_reached",
+    [
+        (U.DELIVERED, "is_marked_read", True),
+        (U.READ, "is_marked_read", True),
+        (U.ACTED, "is_marked_read", False),
+        (U.DELIVERED, "is_acted", True),
+        (U.READ, "is_acted", True),
+        (U.ACTED, "is_acted", True),
+    ],
+)
+def test_mark_by_the_client_or_reader_counts(until: Until, mark: str, is_reached: bool) -> None:
+    marks = {"is_marked_read": False, "is_acted": False, mark: True}
+    assert (how_reached(until, statuses={}, **marks) is not None) is is_reached
 
 
 def test_steps_wait_for_what_may_still_be_proof() -> None:
