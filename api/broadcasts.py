@@ -25,7 +25,7 @@ from notifications.validation import ALIASES, ChannelName
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
 
-from .http import idempotency, paging
+from .http import idempotency_header, paging
 from .http.body import MAX_BYTES_BULK, read_request
 from .http.fields import view_of
 from .http.paths import found_or_404, object_id_or_404, object_id_parameter
@@ -260,7 +260,7 @@ _control_operation = partial(
     response=BroadcastView,
     status=202,
     max_bytes=MAX_BYTES_BULK,
-    parameters=(idempotency.parameter(required=True),),
+    parameters=(idempotency_header.parameter(required=True),),
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
@@ -270,21 +270,23 @@ def create_broadcast(request: ClientRequest) -> Response:
 
     Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
     recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
-    the progress. Each recipient gets one notification, with the broadcast's id in broadcast_id.
+    the progress. Each recipient gets one notification, with the broadcast's ID in broadcast_id.
     While the backlog is full, the broadcast is throttled. A type that is critical or has
     sensitive variables is rejected.
     """
     caller = Caller(
         client_id=request.client.id,
         request_id=request.request_id,
-        idempotency_key=idempotency.required_key(request),
+        idempotency_key=idempotency_header.required_key(request),
         is_test=request.client.is_test,
         may_read_recipients=_shows_registry(request),
     )
     body = _read_broadcast(request, caller)
     created = creation.create(body, caller=caller, now=utc_now())
     view = broadcast_view(created.document, shows_registry=_shows_registry(request))
-    return idempotency.created(request, view, new_id=view.id, is_replayed=created.is_replayed)
+    return idempotency_header.created(
+        request, view, new_id=view.id, is_replayed=created.is_replayed
+    )
 
 
 @operation(

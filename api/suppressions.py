@@ -228,7 +228,7 @@ def lift_suppression(request: ClientRequest, channel: str, address: str) -> Resp
 
 
 def _record(request: ClientRequest, suppression_id: str, message: str, *, flag: int) -> None:
-    # The id is a digest: the audit log holds no address.
+    # The ID is a digest: the audit log holds no address.
     audit.record_client_action(
         request.client, model=Suppression, object_id=suppression_id, message=message, flag=flag
     )

@@ -70,7 +70,7 @@ def list_topics(request: ClientRequest) -> Response:
 
 @operation(scope=READ, response=MemberList, parameters=(NAME, *paging.PARAMETERS))
 def list_topic_members(request: ClientRequest, topic: str) -> Response:
-    """List the members of a topic by user id; a topic exists while it has members."""
+    """List the members of a topic by user ID; a topic exists while it has members."""
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
     if not TOPIC.fullmatch(topic):
         raise NOT_FOUND.error()

@@ -51,7 +51,7 @@ class SendGridBackend(BaseEmailBackend):
         self._url = os.environ["SENDGRID_URL"] + "/v3/mail/send"
 
     def send_messages(self, email_messages: Any) -> int:
-        """Post each mail and return their number; raises RuntimeError unless all get a 202."""
+        """Post each mail and return their number. Raises RuntimeError unless all get a 202."""
         for message in email_messages:
             body = mail.sendgrid_body(
                 message.from_email,

@@ -42,7 +42,7 @@ class WebServer:
     def post(
         self, http: urllib3.PoolManager, body: bytes, *, status: int = 202, **headers: str
     ) -> urllib3.BaseHTTPResponse:
-        """Post a body and return the answer; raises RuntimeError for another status."""
+        """Post a body and return the answer. Raises RuntimeError for another status."""
         merged = {**self.headers, **headers}
         answer = http.request("POST", self.url, body=body, headers=merged, timeout=60)
         if answer.status != status:

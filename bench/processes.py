@@ -42,7 +42,7 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """The process ID; raises ScenarioError if the program was never started."""
+        """The process ID. Raises ScenarioError if the program was never started."""
         if self.process is None:
             raise ScenarioError(f"{self.name} was not started")
         return self.process.pid
@@ -85,7 +85,7 @@ class Program:
             )
 
     def wait_ready(self, *, timeout: float = START_SECONDS) -> None:
-        """Wait until the program is ready; raises ScenarioError after the timeout or its end."""
+        """Wait until the program is ready. Raises ScenarioError after the timeout or its end."""
         deadline = time.monotonic() + timeout
         while not self.is_ready:
             if not self.is_alive or time.monotonic() > deadline:
@@ -95,7 +95,7 @@ class Program:
             time.sleep(POLL_SECONDS)
 
     def wait_ended(self, *, timeout: float) -> None:
-        """Wait until the program has ended by itself; raises ScenarioError after the timeout."""
+        """Wait until the program has ended by itself. Raises ScenarioError after the timeout."""
         wait_until(lambda: not self.is_alive, timeout=timeout, what=f"{self.name} is still running")
 
     def kill(self) -> None:
@@ -189,7 +189,7 @@ def web_command(
 def wait_until(
     condition: Callable[[], object], *, timeout: float, what: str, poll: float = POLL_SECONDS
 ) -> None:
-    """Wait until a condition holds; raises ScenarioError with ``what`` after the timeout."""
+    """Wait until a condition holds. Raises ScenarioError with ``what`` after the timeout."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:

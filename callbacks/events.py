@@ -64,7 +64,7 @@ class Event:
     """An event to send to a client. ``data`` contains only IDs and codes."""
 
     id: str
-    """Deterministic: the same event always has the same id."""
+    """Deterministic: the same event always has the same ID."""
     client_id: ObjectId
     type: EventType
     at: datetime

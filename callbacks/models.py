@@ -73,7 +73,7 @@ class CallbackMessage(models.Model):
     """One event to send to a client, with the state of its sending."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
-    """The event's id, which makes storing idempotent."""
+    """The event's ID, which makes storing idempotent."""
     client_id = ObjectIdField()
     type = choice_field(EventType)
     notification_id = ObjectIdField(null=True, blank=True)

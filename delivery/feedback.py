@@ -323,9 +323,10 @@ def _is_failure(error: ProviderError) -> bool:
 
 
 def _failed_recipients(failures: Sequence[tuple[PreparedDelivery, ProviderError]]) -> list[str]:
-    """Return keys of the recipients that the provider answered with an error.
+    """Return a key for each failure that is evidence, at most MAX_FAILED.
 
-    Without an answer, the recipient is not the cause: each failure counts.
+    Answered failures of one recipient share a key. One without an answer has its own, since the
+    recipient isn't its cause.
     """
     keys = (
         recipient_key(delivery.claimed)

@@ -68,7 +68,10 @@ def group_by_request(
 
 
 def request_count(group: Sequence[PreparedDelivery]) -> int:
-    """Return how many requests a group has in flight at once: one for each device."""
+    """Return how many requests a group has in flight at once.
+
+    A push has one for each device. A batch of emails has one for all of its deliveries.
+    """
     return max(len(delivery.targets) for delivery in group)
 
 

@@ -104,7 +104,7 @@ def pull(
 
 @dataclass(slots=True)
 class _NextPull:
-    """The pull after this one, enqueued once: when the batch is in flight, or when it has ended."""
+    """Enqueues the pull after this one once: with the batch in flight, or when it has ended."""
 
     runtime: SendingRuntime
     queue: FairQueue
@@ -118,7 +118,7 @@ class _NextPull:
             self.enqueue(report)
 
     def enqueue(self, report: BatchReport) -> None:
-        """Enqueue it, and one more if the process has capacity for another batch."""
+        """Enqueue the next pull, and one more if the process has capacity for another batch."""
         self.is_enqueued = True
         fair_queue.continue_pull(
             self.queue,

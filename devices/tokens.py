@@ -1,4 +1,4 @@
-"""Push tokens and the device ids derived from them. Pure."""
+"""Push tokens and the device IDs derived from them. Pure."""
 
 import hashlib
 import re
@@ -18,12 +18,12 @@ def is_token(text: str) -> bool:
 
 
 def device_id(token: str) -> str:
-    """Return the device id of a token: its SHA-256 in hex."""
+    """Return the device ID of a token: its SHA-256 in hex."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def is_device_id(text: str) -> bool:
-    """Return whether a text has the form of a device id."""
+    """Return whether a text has the form of a device ID."""
     return _DEVICE_ID.fullmatch(text) is not None
 
 

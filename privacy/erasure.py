@@ -114,9 +114,9 @@ def _all_forms(pairs: Iterable[tuple[Channel, str]]) -> list[tuple[Channel, str]
 
 
 def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
-    """Erase addresses outside of notifications. Their suppressions stay, anonymised."""
+    """Erase addresses outside of notifications. Their suppressions stay, anonymized."""
     known = [(channel.value, address) for channel, address in pairs]
-    suppressions.anonymise(known)
+    suppressions.anonymize(known)
     phones = [address for channel, address in known if channel == WHATSAPP]
     service_windows.delete(phones)
     whatsapp_identities.delete(phones)

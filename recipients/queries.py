@@ -97,7 +97,7 @@ class Refusal:
 class RecipientSnapshot:
     """The registered recipients and suppressed addresses of a batch of notifications."""
 
-    registered: Mapping[str, RegisteredRecipient]  # By user id
+    registered: Mapping[str, RegisteredRecipient]  # By user ID
     suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
     device_users: Mapping[str, str] = field(default_factory=dict)
     """By device ID: the user of each device that the notifications name."""

@@ -251,7 +251,7 @@ def page(
     return paging.page(SUPPRESSIONS, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
-def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
+def anonymize(addresses: Iterable[tuple[str, str]]) -> int:
     """Remove these (channel, address) pairs but keep them suppressed. Return how many changed."""
     # The digest remains, so that the address is recognized again. Idempotent.
     keys = sorted({key for pair in addresses for key in suppression_keys(*pair)})
@@ -282,7 +282,7 @@ def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, A
     replaces = {"$or": ["$__is_new", is_stricter, {"$and": [is_equal, is_longer]}]}
 
     conditions = dict.fromkeys(("source", "marketing_only", "expires_at"), "$__wins")
-    # An anonymised address stays anonymised.
+    # An anonymized address stays anonymized.
     conditions |= dict.fromkeys(("created_at", "address"), "$__is_new")
     chosen: dict[str, Expression] = {}
     for name, condition in conditions.items():

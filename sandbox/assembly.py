@@ -30,7 +30,7 @@ class Sandbox:
 
 
 def create_secrets(data: Path, *, url: str) -> Sandbox:
-    """Create missing credentials and return all of them; raises UnreadableKeyError."""
+    """Create missing credentials and return all of them. Raises UnreadableKeyError."""
     return Sandbox(
         url=url,
         data=data,

@@ -35,7 +35,7 @@ class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def check_event(body: EventRequest | InboundMessage) -> None:
-    """Validate a request for an event; raises ControlError."""
+    """Validate a request for an event. Raises ControlError."""
     if isinstance(body, EventRequest):
         if not 0 <= body.delay <= MAX_DELAY:
             raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
@@ -55,7 +55,7 @@ def refuse_other_sites(request: web.Request) -> None:
 
 
 async def read_body(request: web.Request, kind: type[Body]) -> Body:
-    """Return the body of a request; raises ControlError."""
+    """Return the body of a request. Raises ControlError."""
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -63,7 +63,7 @@ async def read_body(request: web.Request, kind: type[Body]) -> Body:
 
 
 def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
-    """Return the query of a request; raises ControlError for an unknown parameter."""
+    """Return the query of a request. Raises ControlError for an unknown parameter."""
     unknown = sorted(set(request.query) - set(known))
     if unknown:
         raise ControlError(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
@@ -73,7 +73,7 @@ def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
 def read_filter(
     parameters: Mapping[str, str], providers: Mapping[str, Provider]
 ) -> Callable[[str, Iterable[str], Iterable[str]], bool]:
-    """Return the query as a predicate (provider, references, recipients); raises ControlError."""
+    """Return the query as a predicate (provider, references, recipients). Raises ControlError."""
     channels = dict.fromkeys(provider.channel for provider in providers.values())
     for name, known in (("provider", list(providers)), ("channel", list(channels))):
         if parameters.get(name) not in (None, *known):
@@ -92,7 +92,7 @@ def read_filter(
 
 
 def parse_number(parameters: Mapping[str, str], name: str, *, default: int) -> int:
-    """Return a query parameter from 1 to MAX_LIMIT; raises ControlError."""
+    """Return a query parameter from 1 to MAX_LIMIT. Raises ControlError."""
     text = parameters.get(name, str(default))
     found = int(text) if _NUMBER.fullmatch(text) else 0
     if not 1 <= found <= MAX_LIMIT:
@@ -101,7 +101,7 @@ def parse_number(parameters: Mapping[str, str], name: str, *, default: int) -> i
 
 
 def read_match(request: web.Request) -> str:
-    """Return the ``match`` of a script from the path; raises ControlError."""
+    """Return the ``match`` of a script from the path. Raises ControlError."""
     found = canonical(request.match_info["match"])
     if not found:
         raise ControlError(f"The match must be an address, or {EVERYBODY} for everybody.")

@@ -34,7 +34,7 @@ class UnreadableKeyError(ValueError):
 def _load_or_create(
     path: Path, create: Callable[[], bytes], parse: Callable[[bytes], T], *, what: str
 ) -> T:
-    """Parse a file, which is created if missing; raises UnreadableKeyError."""
+    """Parse a file, which is created if missing. Raises UnreadableKeyError."""
     if not path.exists():
         draft = _write_draft(path, create())
         # If two processes create the file at once, both use the file of the first.
@@ -67,7 +67,7 @@ def ensure_webhook_key(data: Path) -> str:
 
 
 def load_webhook_key(data: Path) -> ec.EllipticCurvePrivateKey:
-    """Load or create the private key of SendGrid's webhooks; raises UnreadableKeyError."""
+    """Load or create the private key of SendGrid's webhooks. Raises UnreadableKeyError."""
     return _load_or_create(
         data / WEBHOOK_PRIVATE_KEY_FILE,
         lambda: _pem(ec.generate_private_key(ec.SECP256R1())),
@@ -115,7 +115,7 @@ class ServiceAccount:
 def ensure_service_account(data: Path, *, url: str) -> Path:
     """Return the path of the service account's key file, with the sandbox's ``token_uri``.
 
-    Creates a missing account; raises UnreadableKeyError.
+    Creates a missing account. Raises UnreadableKeyError.
     """
     path, file = data / SERVICE_ACCOUNT_FILE, load_service_account(data).file
     token_uri = url.rstrip("/") + TOKEN_PATH
@@ -125,7 +125,7 @@ def ensure_service_account(data: Path, *, url: str) -> Path:
 
 
 def load_service_account(data: Path) -> ServiceAccount:
-    """Load or create the account; raises UnreadableKeyError."""
+    """Load or create the account. Raises UnreadableKeyError."""
     return _load_or_create(
         data / SERVICE_ACCOUNT_FILE,
         _new_service_account,
@@ -172,7 +172,7 @@ class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ensure_whatsapp_account(data: Path) -> MetaAccount:
-    """Load or create the account; raises UnreadableKeyError."""
+    """Load or create the account. Raises UnreadableKeyError."""
     return _load_or_create(
         data / WHATSAPP_ACCOUNT_FILE,
         lambda: _json(

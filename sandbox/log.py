@@ -58,7 +58,7 @@ class LogInUseError(RuntimeError):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a log, oldest first; raises CorruptLogError.
+    """Yield the records of a log, oldest first. Raises CorruptLogError.
 
     Skips an incomplete last line, whose request was not answered.
     """

@@ -104,7 +104,7 @@ async def _stop_accepting(listener: socket.socket) -> None:
 
 @contextmanager
 def run_in_thread(config: Config) -> Iterator[Sandbox]:
-    """Run a sandbox in a thread until the ``with`` block ends; raises as :func:`serve` does."""
+    """Run a sandbox in a thread until the ``with`` block ends. Raises as :func:`serve` does."""
     started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:

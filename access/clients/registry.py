@@ -102,7 +102,7 @@ def find_client(name: str) -> ObjectId | None:
 
 
 def names(*, limit: int) -> dict[ObjectId, str]:
-    """Return the names of the oldest clients by id, up to ``limit``."""
+    """Return the names of the oldest clients by ID, up to ``limit``."""
     found = API_CLIENTS().find({}, {"name": 1}).sort("_id", 1).limit(limit)
     return {document["_id"]: document["name"] for document in found}
 

@@ -139,8 +139,8 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until registered again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
-    replaced_by: DeviceId | None = None  # The device of a newer token, to which this id leads
-    replaces: list[DeviceId] = []  # Earlier ids of the installation, by which it is still found
+    replaced_by: DeviceId | None = None  # The device of a newer token, to which this ID leads
+    replaces: list[DeviceId] = []  # Earlier IDs of the installation, by which it is still found
     last_accepted_at: datetime | None = None
     last_receipt_at: datetime | None = None
     last_seen: datetime | None = None
@@ -262,7 +262,7 @@ class DevicePreferencesRequest(
 
 
 def parse_registration(body: DeviceRequest) -> tuple[Registration, Sequence[FieldProblem]]:
-    """Return the registration in a body, and warnings; raises InvalidRequestError."""
+    """Return the registration in a body, and warnings. Raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
@@ -292,7 +292,7 @@ def device_changes(
 
 
 def parse_preferences(body: DevicePreferencesRequest) -> DevicePreferenceChanges:
-    """Return the changes in a body; raises InvalidRequestError."""
+    """Return the changes in a body. Raises InvalidRequestError."""
     problems = ProblemCollector()
     categories = {} if isinstance(body.categories, UnsetType) else body.categories or {}
     for name, is_enabled in categories.items():
@@ -315,7 +315,7 @@ def parse_preferences(body: DevicePreferencesRequest) -> DevicePreferenceChanges
 
 
 def parse_receipt(body: DeviceReceiptRequest) -> tuple[ObjectId, DeviceEvent]:
-    """Return the notification and the event of a receipt; raises InvalidRequestError."""
+    """Return the notification and the event of a receipt. Raises InvalidRequestError."""
     problems = ProblemCollector()
     if not ObjectId.is_valid(body.notification_id):
         problems.add("/notification_id", "invalid_id", "Expected 24 hex digits.")

@@ -107,7 +107,7 @@ def change_device(request: ClientRequest, device_id: str) -> Response:
     """Change a device; with a new token, returns the new device.
 
     The new device has the data and the state of this one: one that its user signed out stays
-    inactive until it is registered, or `is_active` is true. This device's id leads to the new one.
+    inactive until it is registered, or `is_active` is true. This device's ID leads to the new one.
     """
     device_id = _device_id_or_404(device_id)
     body = read_request(request, DeviceChanges, check=device_changes)

@@ -61,14 +61,14 @@ def read_request(
 
 
 def read_json(request: Request, *, limit: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the JSON object of a view's request; raises what :func:`read_request` raises."""
+    """Return the JSON object of a view's request. Raises what :func:`read_request` raises."""
     value = decode(read_body(request._request, limit=limit))
     check_values(value)
     return value
 
 
 def read_body(request: HttpRequest, *, limit: int = MAX_BYTES) -> bytes:
-    """Return a JSON request's body; raises ApiError 400 or 413, or UnsupportedMediaType."""
+    """Return a JSON request's body. Raises ApiError 400 or 413, or UnsupportedMediaType."""
     if not has_body(request):
         raise EMPTY_BODY.error()
     _check_media_type(request)
@@ -84,7 +84,7 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def read_raw(request: HttpRequest, *, limit: int) -> bytes:
-    """Return a body of any media type; raises ApiError 400 or 413."""
+    """Return a body of any media type. Raises ApiError 400 or 413."""
     # A request that starts again reads its body again, but the stream only once.
     if (known := getattr(request, "raw_body", None)) is not None:
         return bytes(known)
@@ -107,7 +107,7 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
 
 
 def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Return the JSON object in a body; raises ApiError."""
+    """Return the JSON object in a body. Raises ApiError."""
     # 400 unless it's one JSON text in UTF-8 with unique keys and bounded depth and numbers; 422 if
     # it isn't an object.
     text = _decode_utf8(raw)

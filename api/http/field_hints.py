@@ -140,10 +140,10 @@ class HintBudget:
 def field_hint(
     name: str, *, known: Collection[str], inner: Iterable[str], outer: Collection[str]
 ) -> str:
-    """Return what an unknown field may mean, with a leading blank, or an empty text.
+    """Return a hint for an unknown field, which begins with a space, or an empty string.
 
-    ``known`` are the names beside it, ``inner`` the dotted ones below them, and ``outer`` those of
-    the whole body, if the field is in a part of it.
+    ``known``: names at the same level; ``inner``: dotted names below these; ``outer``: names at the
+    top of the body, if the field is nested.
     """
     inside = tuple(inner)
     plain = _CAMEL_CASE_BOUNDARY.sub("_", name[:MAX_KEY_LENGTH]).lower().replace("-", "_")

@@ -1,4 +1,4 @@
-"""Field types and structures that several resources share, with the ids that examples use."""
+"""Field types and structures that several resources share, with the IDs that examples use."""
 
 import re
 from collections.abc import Mapping

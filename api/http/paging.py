@@ -1,4 +1,4 @@
-"""The parameters ``limit`` and ``cursor`` of lists, and the links to neighbouring pages."""
+"""The parameters ``limit`` and ``cursor`` of lists, and the links to neighboring pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ def path_parameter(
 
 
 def object_id_parameter(name: str, *, example: str = EXAMPLE_ID) -> OpenApiParameter:
-    """Return a path parameter that is a MongoDB id."""
+    """Return a path parameter that is a MongoDB ID."""
     return path_parameter(name, "24 hex digits", example=example, pattern=OBJECT_ID_PATTERN)
 
 
@@ -38,28 +38,28 @@ USER_ID = path_parameter("user_id", "Your own id of the recipient", example="ada
 
 
 def found_or_404(found: T | None) -> T:
-    """Return what was found; raises ApiError 404 for None."""
+    """Return what was found. Raises ApiError 404 for None."""
     if found is None:
         raise NOT_FOUND.error()
     return found
 
 
 def object_id_or_404(text: str) -> ObjectId:
-    """Return a MongoDB id; raises ApiError 404 if the text isn't one."""
+    """Return a MongoDB ID. Raises ApiError 404 if the text isn't one."""
     if not ObjectId.is_valid(text):
         raise NOT_FOUND.error()
     return ObjectId(text)
 
 
 def user_id_or_404(user_id: str) -> str:
-    """Return a user id; raises ApiError 404 if the text can't be one."""
+    """Return a user ID. Raises ApiError 404 if the text can't be one."""
     if find_identifier_fault(user_id) is not None:
         raise NOT_FOUND.error()
     return user_id
 
 
 def new_user_id(user_id: str) -> str:
-    """Return a user id that may be stored; raises ApiError 422 if the text can't be one."""
+    """Return a user ID that may be stored. Raises ApiError 422 if the text can't be one."""
     if (fault := find_identifier_fault(user_id)) is not None:
         raise validation_failed([FieldProblem("", fault.code, fault.detail)])
     return user_id

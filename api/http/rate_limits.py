@@ -164,7 +164,7 @@ def find_counter(request: Request) -> tuple[Counter, int]:
     if isinstance(user, Client):
         counter = Counter(scope="client", identifier=str(user.id), endpoint=endpoint)
         return counter, settings.RATE_LIMIT_READ if is_read else settings.RATE_LIMIT_WRITE
-    # A digest, so that Valkey's keys hold no user id.
+    # A digest, so that Valkey's keys hold no user ID.
     digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[:32]
     counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
     return counter, settings.RATE_LIMIT_INBOX

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 
 class Response(HttpResponse):
-    """A response with a body of JSON, encoded by msgspec: ids as hex digits, times as RFC 3339."""
+    """A response with a body of JSON, encoded by msgspec: IDs as hex digits, times as RFC 3339."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ class InboxTokenView(msgspec.Struct, kw_only=True, frozen=True):
 
     token: Annotated[str, Meta(examples=["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"])]
     jti: Annotated[str, Meta(examples=[EXAMPLE_JTI])]
-    """The token's id, for revoking it."""
+    """The token's ID, for revoking it."""
     user_id: UserId
     expires_at: datetime
     stream_url: Annotated[str, Meta(examples=["https://stream.example.com/api/v1/inbox/stream"])]
@@ -109,7 +109,7 @@ def _record(request: ClientRequest, object_id: str, message: str) -> None:
 
 
 def _check_user_id(user_id: str) -> str:
-    """Return a valid user id; raises InvalidRequestError."""
+    """Return a user ID if it is valid. Raises InvalidRequestError otherwise."""
     problems = ProblemCollector()
     if not user_id.strip():
         problems.add("/user_id", "required", "`user_id` is required.")

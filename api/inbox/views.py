@@ -207,11 +207,11 @@ def snooze_inbox_item(request: InboxRequest, notification_id: str) -> Response:
 def stream_inbox(_request: InboxRequest) -> Response:
     """Stream the inbox as server-sent events.
 
-    ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
+    ``notification`` is a new notification, with its ID as the event ID; ``counts`` comes first
     and after every change; ``reload`` means that missed notifications aren't all sent; ``end``
-    gives the reason why the stream ends. The first ``counts`` has an event id too, if no
+    gives the reason why the stream ends. The first ``counts`` has an event ID too, if no
     notification came before it. A comment is sent every 15 s. With ``Last-Event-ID``, the
-    notifications since then are sent first; a notification can be repeated, with the same id. In
+    notifications since then are sent first; a notification can be repeated, with the same ID. In
     a browser, use fetch: EventSource can't send the header with the token.
     """
     raise WRONG_ENDPOINT.error(url=f"{settings.INBOX_STREAM_URL}{STREAM_PATH}")

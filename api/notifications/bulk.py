@@ -17,7 +17,7 @@ from notifications.intake.requests import Caller, OverloadedError
 from notifyproject.platform import tracing
 from notifyproject.platform.audit import Unaudited
 
-from ..http import idempotency
+from ..http import idempotency_header
 from ..http.body import MAX_BYTES_BULK, read_body
 from ..http.fields import EXAMPLE_ID
 from ..http.problems import OVERLOADED, ProblemView, to_api_error
@@ -28,7 +28,7 @@ from .bulk_body import BulkRequest, read_items
 
 
 class BulkResultView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The result of one item: its notification's id, or the error."""
+    """The result of one item: its notification's ID, or the error."""
 
     index: Annotated[int, Meta(description="Position in the request, from 0.", examples=[0])]
     id: Annotated[str | None, Meta(examples=[EXAMPLE_ID])] = None
@@ -62,7 +62,7 @@ def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView
     response=BulkView,
     max_bytes=MAX_BYTES_BULK,
     problems=(OVERLOADED,),
-    parameters=(idempotency.parameter(required=True),),
+    parameters=(idempotency_header.parameter(required=True),),
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
 )
@@ -74,7 +74,7 @@ def create_notifications(request: ClientRequest) -> Response:
     get 503; a request without a critical item gets 503 as a whole. Send rejected items again in
     another request, with another key.
     """
-    key = idempotency.required_key(request)
+    key = idempotency_header.required_key(request)
     items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))
     caller = Caller(
         client_id=request.client.id,
@@ -90,7 +90,7 @@ def create_notifications(request: ClientRequest) -> Response:
     )
     response = Response(bulk_view(acceptance.outcomes, request._request))
     if acceptance.is_replayed:
-        response[idempotency.REPLAYED_HEADER] = "true"
+        response[idempotency_header.REPLAYED_HEADER] = "true"
     for outcome in acceptance.outcomes:
         if isinstance(outcome, OverloadedError):
             response["Retry-After"] = to_api_error(outcome).headers["Retry-After"]

@@ -46,7 +46,7 @@ class Items:
 
 
 def read_items(raw: bytes) -> Items:
-    """Return the items of a body; raises ApiError if it has no list of items."""
+    """Return the items of a body. Raises ApiError if it has no list of items."""
     decoded = _read_fast(raw)
     if decoded is None:
         values = _item_list(decode(raw, max_depth=MAX_DEPTH + OUTER_LEVELS))
@@ -81,7 +81,7 @@ def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
 
 
 def _item_list(value: Any) -> Sequence[Any]:
-    """Return the items of a decoded body; raises ApiError 422 if it has no list of them."""
+    """Return the items of a decoded body. Raises ApiError 422 if it has no list of them."""
     if not isinstance(value, dict):
         raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
     problems = ProblemCollector()

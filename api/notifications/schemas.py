@@ -1,4 +1,7 @@
-"""Notifications in the API: structures, and the functions that build them."""
+"""Notifications in the API: structures, and the functions that build them.
+
+The request of a new one is in :mod:`notifications.intake.requests`.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

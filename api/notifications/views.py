@@ -25,7 +25,7 @@ from notifications.validation import FieldProblem, ProblemCollector, is_all, par
 from notifyproject.platform import audit, tracing
 from notifyproject.platform.audit import Unaudited
 
-from ..http import idempotency
+from ..http import idempotency_header
 from ..http.body import has_body, read_request
 from ..http.paths import NOTIFICATION_ID, found_or_404, object_id_or_404
 from ..http.problems import (
@@ -71,7 +71,7 @@ _channels_operation = partial(
 
 
 def notification_or_404(request: ClientRequest, notification_id: str) -> NotificationDocument:
-    """Return one of the client's notifications; raises ApiError 404."""
+    """Return one of the client's notifications. Raises ApiError 404."""
     return found_or_404(
         queries.get(notification_id=object_id_or_404(notification_id), client_id=request.client.id)
     )
@@ -93,7 +93,7 @@ def _shows_registry(request: ClientRequest) -> bool:
     response=AcceptedNotificationView,
     status=202,
     problems=(ALREADY_NOTIFIED,),
-    parameters=(idempotency.parameter(required=False),),
+    parameters=(idempotency_header.parameter(required=False),),
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
@@ -106,7 +106,7 @@ def create_notification(request: ClientRequest) -> Response:
         client_id=client.id,
         request_id=request.request_id,
         traceparent=tracing.traceparent(),
-        idempotency_key=idempotency.optional_key(request),
+        idempotency_key=idempotency_header.optional_key(request),
         is_test=client.is_test,
         may_ignore_limits=client.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=client.has_scope(Scope.NOTIFICATIONS_CRITICAL),
@@ -116,7 +116,9 @@ def create_notification(request: ClientRequest) -> Response:
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
     shows_registry = _shows_registry(request)
     view = accepted_view(acceptance, shows_registry=shows_registry, now=utc_now())
-    return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
+    return idempotency_header.created(
+        request, view, new_id=view.id, is_replayed=acceptance.is_replayed
+    )
 
 
 def _read_notification(request: ClientRequest, caller: Caller) -> NotificationRequest:

@@ -27,8 +27,8 @@ from notifications.validation import FieldProblem
 from notifyproject.platform.middleware import HEADER as REQUEST_ID
 
 from ..http.fields import EXAMPLE_ID
-from ..http.idempotency import HEADER as IDEMPOTENCY_KEY
-from ..http.idempotency import REPLAYED_HEADER
+from ..http.idempotency_header import HEADER as IDEMPOTENCY_KEY
+from ..http.idempotency_header import REPLAYED_HEADER
 from ..http.problems import MEDIA_TYPE, TEST_KEY, VALIDATION_FAILED, ApiError
 from ..http.query import INVALID_VALUE
 from .examples import REFERENCE, example_of

@@ -13,7 +13,7 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from notifyproject.platform.audit import Unaudited
 
-from ..http import idempotency
+from ..http import idempotency_header
 from ..http.body import MAX_BYTES
 from ..http.problems import (
     EMPTY_BODY,
@@ -83,7 +83,7 @@ class Operation:
 
 
 operations: dict[str, Operation] = {}
-"""The operations by their id; complete once all views are loaded."""
+"""The operations by their ID; complete once all views are loaded."""
 structures: dict[str, type[msgspec.Struct]] = {}
 webhooks: dict[str, Any] = {}  # The requests that the service sends to clients, by name
 
@@ -95,7 +95,7 @@ def register(structure: S) -> S:
 
 
 def operation_id(handler: Callable[..., Any]) -> str:
-    """Return the id of an operation: the name of its function in camel case."""
+    """Return the ID of an operation: the name of its function in camel case."""
     first, *others = handler.__name__.split("_")
     return first + "".join(word.title() for word in others)
 
@@ -206,7 +206,7 @@ def _standard_problems(
             yield VALIDATION_FAILED
             if parameter.name == "cursor":
                 yield INVALID_CURSOR
-        elif parameter.name == idempotency.HEADER:
+        elif parameter.name == idempotency_header.HEADER:
             yield from (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED)
             if parameter.required:
                 yield MISSING_IDEMPOTENCY_KEY

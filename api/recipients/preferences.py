@@ -155,7 +155,7 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 def parse_preferences(raw: Mapping[str, Any]) -> PreferenceChanges:
-    """Return the changes in a body; raises ApiError or InvalidRequestError."""
+    """Return the changes in a body. Raises ApiError or InvalidRequestError."""
     body = convert(raw, PreferencesRequest, check=_changes)
     return _changes(body)
 

@@ -74,7 +74,7 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
-    """Return the recipient in a body; raises InvalidRequestError."""
+    """Return the recipient in a body. Raises InvalidRequestError."""
     problems = ProblemCollector()
     email = _normalize("email", body.email, problems)
     phone = _normalize("phone", body.phone, problems)
@@ -141,7 +141,7 @@ class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RecipientList(PageView[RecipientView], kw_only=True, frozen=True):
-    """A page of recipients, by user id."""
+    """A page of recipients, by user ID."""
 
 
 class DigestScheduleView(msgspec.Struct, kw_only=True, frozen=True):

@@ -62,7 +62,7 @@ LIST, RECIPIENTS = "export", "recipients"
     ),
 )
 def list_recipients(request: ClientRequest) -> Response:
-    """List the registered recipients by user id.
+    """List the registered recipients by user ID.
 
     `email` and `phone` select the recipients with that address.
     """

@@ -148,7 +148,7 @@ class EmptyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def template_parts(raw: Mapping[str, Any]) -> tuple[Parts, str]:
-    """Return the parts and the note of a body; raises ApiError and InvalidRequestError."""
+    """Return the parts and the note of a body. Raises ApiError and InvalidRequestError."""
     request = convert(raw, TemplateRequest)
     problems = ProblemCollector()
     problems.check_one_line(request.note, "/note")

@@ -51,7 +51,7 @@ class StepRecorder:
         self._is_open.wait(END_SECONDS)
 
     def finish(self) -> list[Step]:
-        """Stop recording and return all steps; raises PyMongoError or TimeoutError."""
+        """Stop recording and return all steps. Raises PyMongoError or TimeoutError."""
         self._database[MARKER_COLLECTION].insert_one({})
         if not self._is_over.wait(END_SECONDS):
             raise TimeoutError("the change stream did not come to its end")

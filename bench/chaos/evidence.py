@@ -29,7 +29,7 @@ class Answer:
         return self.status == ACCEPTED
 
     def accepted_id(self) -> str:
-        """Return the ID of the accepted notification; raises NotAcceptedError."""
+        """Return the ID of the accepted notification. Raises NotAcceptedError."""
         if self.notification_id is None:
             raise NotAcceptedError(f"{self.key}: {self.status}")
         return self.notification_id

@@ -80,7 +80,7 @@ class ValkeyBroker:
 
     @property
     def pid(self) -> int:
-        """The process ID; raises ScenarioError if Valkey doesn't run."""
+        """The process ID. Raises ScenarioError if Valkey doesn't run."""
         if self.server.process is None:
             raise ScenarioError("Valkey was not started")
         return self.server.process.pid

@@ -17,7 +17,7 @@ class GenerateRest(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Replace ``rest`` by newly generated code; raises CalledProcessError."""
+        """Replace ``rest`` by newly generated code. Raises CalledProcessError."""
         root = Path(self.root)
         output = root / "notifyproject_client" / "rest"
         shutil.rmtree(output, ignore_errors=True)

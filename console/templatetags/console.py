@@ -51,7 +51,7 @@ def oidc_provider(context: Mapping[str, Any]) -> dict[str, str] | None:
 
 @register.simple_tag
 def field_errors(form: Any) -> list[dict[str, str]]:
-    """Return the label, the element's ID, and the text of each error at a field of a form."""
+    """Return the label, the element's ID, and the text of each field error of a form."""
     return [
         {"label": str(form[name].label), "target": form[name].auto_id, "text": text}
         for name, texts in form.errors.items()

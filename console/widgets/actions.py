@@ -23,8 +23,8 @@ from .lists import ReadOnlyAdmin
 def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
     """Return None for a POST. Raises PermissionDenied unless ``allowed``.
 
-    A GET changes nothing and leads to the page that has the action: so opens the address of an
-    action after a sign-in in the middle of it, or from the browser's history.
+    A GET changes nothing and leads to the page that has the action. The browser sends one from its
+    history, or after a sign-in that interrupted the action.
     """
     if not allowed:
         raise PermissionDenied

@@ -269,7 +269,7 @@ class ConsoleAdmin(ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
     ) -> Any:
-        """Return a form's page, with one way to save and one to stay."""
+        """Return a form's page without *Save and add another*."""
         context["show_save_and_add_another"] = False
         return super().render_change_form(request, context, *args, **options)
 
@@ -284,7 +284,7 @@ class ConsoleAdmin(ModelAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
     ) -> Any:
-        """Return the form of an object, which stores only what the user changed."""
+        """Return a form class that stores only the fields the user changed."""
         form = compared(super().get_form(request, obj, change, **options))
         shown = options.get("fields")
         if shown is not None:

@@ -31,7 +31,7 @@ _TIME_BYTES, _DIGEST_BYTES = 4, 8
 
 def notification_id(broadcast_id: ObjectId, user_id: str) -> ObjectId:
     """Return the ID of a recipient's notification, which is the same at each call."""
-    # It begins with the broadcast's time, so that a broadcast's ids are adjacent in their index.
+    # It begins with the broadcast's time, so that a broadcast's IDs are adjacent in their index.
     # The rest is 64 bits of a digest: with a million recipients, a collision occurs in one of 37
     # million broadcasts.
     digest = hashlib.sha256(f"broadcast:{broadcast_id}:{user_id}".encode()).digest()

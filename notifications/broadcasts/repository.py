@@ -33,7 +33,7 @@ without a page, the broadcast fails."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """Tolerated clock skew, so that a run that arrives slightly early isn't lost."""
 RETENTION = timedelta(days=90)  # A broadcast is deleted this long after it ended
-MAX_EXAMPLES = 20  # User ids stored as examples of each reason
+MAX_EXAMPLES = 20  # User IDs stored as examples of each reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def _with_due(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 COUNT_SECONDS = 2.0  # Time limit for counting a broadcast's notifications: about a million of them
-WITHOUT_USER_IDS = {"user_ids": 0}  # Omits up to 10,000 user ids
+WITHOUT_USER_IDS = {"user_ids": 0}  # Omits up to 10,000 user IDs
 UNFINISHED = (
     NotificationStatus.CREATED,
     NotificationStatus.QUEUED,

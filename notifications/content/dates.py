@@ -223,7 +223,10 @@ def _aware(when: datetime) -> datetime:
 
 
 def _zone_name(when: datetime) -> str:
-    """Return a zone's abbreviation, or nothing for an offset, which has none."""
+    """Return the abbreviation of a time's zone.
+
+    It is empty for an offset, which has none, and UTC for a time without a zone.
+    """
     if when.tzinfo is None:
         return "UTC"
     if isinstance(when.tzinfo, timezone) and when.tzinfo is not UTC:

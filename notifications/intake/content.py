@@ -42,8 +42,8 @@ from .requests import AttachmentRequest, NotificationRequest
 ATTACHMENTS_POINTER = "/content/attachments"
 _INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
 S = DeliveryStatus
-EXAMPLE_DEVICE_ID = "f" * 64  # A device id of the usual length; every push contains one
-MAX_FRAME_BYTES = 512  # Upper bound of a push's fixed part: field names and ids
+EXAMPLE_DEVICE_ID = "f" * 64  # A device ID of the usual length; every push contains one
+MAX_FRAME_BYTES = 512  # Upper bound of a push's fixed part: field names and IDs
 MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
 """Upper bound of a push's title and text, which are truncated."""
 MAX_BODY_BYTES = 100 * 1024

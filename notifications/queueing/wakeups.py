@@ -80,7 +80,7 @@ def depth(queue: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A delivery to wake a worker for at ``at``."""
+    """A delivery, and when to wake a worker for it."""
 
     notification_id: ObjectId
     channel: Channel

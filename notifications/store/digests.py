@@ -132,7 +132,10 @@ def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, Dig
 
 
 def _skip_closed(missing: dict[str, Opening], tries: dict[str, int]) -> None:
-    """Count on to the next window of each group, or remove the group if there is none."""
+    """Advance ``tries`` to each group's next window.
+
+    Remove a group without one from ``missing``.
+    """
     tried = {group: opening.windows[tries[group]] for group, opening in missing.items()}
     existing = find_digests(window.id for window in tried.values())
     for group, opening in list(missing.items()):

@@ -172,7 +172,10 @@ def give_up_due_before(before: datetime, *, now: datetime) -> int:
 
 
 def _due_before(before: datetime) -> Iterator[list[ObjectId]]:
-    """Yield batches of notifications with an open delivery from before a time."""
+    """Yield batches of IDs of notifications with an open delivery.
+
+    It was due by ``before``, or its outcome was unknown then.
+    """
     channels = [channel.value for channel in Channel if channel is not Channel.IN_APP]
     priorities = [priority.value for priority in Priority]
     unknown = {

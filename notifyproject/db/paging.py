@@ -70,7 +70,7 @@ def encode_cursor(cursor: Cursor, *, list_name: str) -> str:
 
 
 def decode_cursor(text: str, *, list_name: str) -> Cursor:
-    """Return the cursor that a text encodes; raises InvalidCursorError."""
+    """Return the cursor that a text encodes. Raises InvalidCursorError."""
     try:
         backwards, *values = signing.loads(text, salt=_salt(list_name))
     except signing.BadSignature:

@@ -113,7 +113,7 @@ class TimedCache(Generic[T]):
 
 
 class ChangedError(Exception):
-    """A version has changed since this request began to rely on the copies of its process."""
+    """The copies on which this request relied are old: a version has changed since."""
 
 
 def compare_at_next_read(**_: Any) -> None:

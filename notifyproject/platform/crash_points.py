@@ -26,7 +26,7 @@ class Boundary(StrEnum):
     """The wake-up is enqueued; the client has no response."""
 
     BULK_RESERVED = "bulk_reserved"
-    """The ids of a bulk request are reserved; no notification is stored."""
+    """The IDs of a bulk request are reserved; no notification is stored."""
     BULK_STORED = "bulk_stored"
     """As ``accept_stored``, for a bulk request."""
     BULK_ENQUEUED = "bulk_enqueued"
@@ -42,7 +42,7 @@ class Boundary(StrEnum):
     PULL_STARTED = "pull_started"
     """A worker has released its pull token and pulled nothing; no other pull is enqueued."""
     WAKEUP_RECEIVED = "wakeup_received"
-    """A worker has the ids of a wake-up and has done nothing."""
+    """A worker has the IDs of a wake-up and has done nothing."""
     CLAIM_WRITTEN = "claim_written"
     """Deliveries are claimed; their documents are not read."""
     CLAIMED = "claimed"

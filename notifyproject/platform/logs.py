@@ -1,4 +1,4 @@
-"""Structured logs: one line for each event, with ids and never an address or a body."""
+"""Structured logs: one line for each event, with IDs and never an address or a body."""
 
 import json
 import logging.config

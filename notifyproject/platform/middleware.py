@@ -1,4 +1,4 @@
-"""Middleware: request ids, a deadline for the database, and security headers."""
+"""Middleware: request IDs, a deadline for the database, and security headers."""
 
 import re
 import secrets
@@ -47,7 +47,7 @@ SECURITY_HEADERS = MappingProxyType(
 
 
 def request_id(given: str) -> str:
-    """Return the client's request id if it is valid, else a new one."""
+    """Return the client's request ID if it is valid, else a new one."""
     return given if _VALID_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 

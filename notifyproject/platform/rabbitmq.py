@@ -98,7 +98,7 @@ class PriorityPool(TaskPool):
         **_: Any,
     ) -> ApplyResult:
         """Run a task when a thread is free and nothing more urgent waits."""
-        # Celery passes the task's name, its id, and the request.
+        # Celery passes the task's name, its ID, and the request.
         routing_key = args[2]["delivery_info"]["routing_key"]
         rank = self._ranks.get(queue_of(routing_key), len(self._ranks))
 

@@ -111,7 +111,7 @@ def connection() -> Iterator[redis.Redis]:
 
 
 def read_script(path: Path) -> str:
-    """Return a Lua script, with ``stored_number`` before it, by which it reads stored values."""
+    """Return a Lua script after the helper ``stored_number``, with which it reads stored values."""
     return _STORED_NUMBER + path.read_text()
 
 

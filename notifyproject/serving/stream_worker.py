@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 class StreamWorker(ASGIWorker):
-    """Closes its streams at SIGTERM. Handles a connection once a request's head is complete."""
+    """Closes its streams at SIGTERM. Handles a connection from the head of its first request on."""
 
     def init_process(self) -> None:
         """Raise the limit of open files, and run."""
@@ -43,7 +43,7 @@ class StreamWorker(ASGIWorker):
 
 
 class HeadBufferingLoop(asyncio.SelectorEventLoop):
-    """Event loop that passes a connection to its protocol when the head is complete."""
+    """Passes a connection to its protocol once the head of its first request is complete."""
 
     def __init__(self, *, worker: StreamWorker, seconds: float, max_waiting: int) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
 
 
 class HeadBufferingProtocol(asyncio.Protocol):
-    """Buffers the head of a connection's first request."""
+    """Buffers a connection until the head of its first request is complete."""
 
     def __init__(self, *, loop: HeadBufferingLoop) -> None:
         self._loop = loop

@@ -13,7 +13,7 @@ from .variables import VARIABLES, Environment
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 DATA_DIR = BASE_DIR / ".data"
 STACK_FILE = DATA_DIR / "stack.json"
-"""Process id and environment of a running local stack."""
+"""Process ID and environment of a running local stack."""
 CREDENTIALS_FILE = DATA_DIR / "local-credentials.json"
 """The first account and API key of a local stack."""
 
@@ -44,7 +44,7 @@ def local_stack_environment() -> dict[str, str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process with this id exists."""
+    """Return whether a process with this ID exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

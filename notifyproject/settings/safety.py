@@ -54,7 +54,7 @@ class Plain(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRule:
-    """What a URL must be on a server."""
+    """What production requires of a URL setting."""
 
     schemes: tuple[str, ...] = ("https", "http")
     plain: Plain

@@ -56,9 +56,10 @@ class SentinelAddress:
         }
 
     def sentinel_options(self, *, timeout: float) -> dict[str, Any]:
-        """Return the options of a connection to a Sentinel, which waits ``timeout`` seconds.
+        """Return the options for a connection to a Sentinel.
 
-        Without retries, because the next Sentinel can be asked at once.
+        It waits at most ``timeout`` seconds and doesn't retry, because the next Sentinel can be
+        asked at once.
         """
         return {
             "password": self.sentinel_password,

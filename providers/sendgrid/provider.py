@@ -219,7 +219,7 @@ class SendGrid:
 
     @cached_property
     def account(self) -> str:
-        """The account's name, with a hash of the URL and the API key."""
+        """The account's ID: the provider's name and a hash of the URL and the API key."""
         return contract.account_name(self.name, self.base_url, self.api_key)
 
     @cached_property

@@ -101,7 +101,10 @@ def _plain_lines(text: str) -> Iterator[str]:
 
 
 def _words(text: str, *, indent: int, limit: int = MAX_WORD) -> Iterator[str]:
-    """Yield encoded words of at most ``limit`` characters; the first is behind ``indent`` ones."""
+    """Yield encoded words of at most ``limit`` characters.
+
+    The first leaves room for the ``indent`` characters already on its line.
+    """
     kind, encode = min(
         ("q", _quoted), ("b", _base64_text), key=lambda encoding: len(encoding[1](text))
     )

@@ -191,7 +191,10 @@ def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline)
 
 
 def _is_about_session(code: int, text: str, *, error: Exception) -> bool:
-    """Return whether a refusal on a kept connection may mean the connection alone."""
+    """Return whether a refusal may concern only the kept connection.
+
+    Then it isn't about the message or the account.
+    """
     if code == SERVICE_CLOSING:
         return True
     if not isinstance(error, smtplib.SMTPSenderRefused):

@@ -41,7 +41,7 @@ class IncomingRequest:
     """None: the body is larger than the provider accepts."""
 
     def json(self) -> Any:
-        """Return the decoded JSON body; raises ValueError."""
+        """Return the decoded JSON body. Raises ValueError."""
         try:
             return msgspec.json.decode(self.body or b"")
         except RecursionError as error:
@@ -196,11 +196,11 @@ class Provider(ABC):
         return product(record.recipients, record.references)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return the requested event about a message; raises ValueError if impossible."""
+        """Return the requested event about a message. Raises ValueError if impossible."""
         raise ValueError("This provider reports nothing.")
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Return the event of an inbound message; raises ValueError if impossible."""
+        """Return the event of an inbound message. Raises ValueError if impossible."""
         raise ValueError("This provider takes no messages from people.")
 
     def choose_outcome(

@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from recipients.suppressions import anonymise
+from recipients.suppressions import anonymize
 from tests.support.clients.api import Answer, App, pages, pointers
 from tests.support.factories import notifications as factories
 from tests.support.tables import each_case
@@ -154,7 +154,7 @@ def test_list_is_paginated_and_filtered_by_channel_and_reason(app: App) -> None:
     assert len(addresses(app.get("/suppressions", channel="whatsapp"))) == 2
     assert len(addresses(app.get("/suppressions", reason="hard_bounce"))) == 5
     assert addresses(app.get("/suppressions", channel="whatsapp", reason="hard_bounce")) == []
-    anonymise([("whatsapp", "+351912345670")])
+    anonymize([("whatsapp", "+351912345670")])
     assert None in addresses(app.get("/suppressions", channel="whatsapp")), "erased"
 
 

@@ -1,4 +1,4 @@
-"""Every queue is consumed, and messages contain only ids."""
+"""Every queue is consumed, and messages contain only IDs."""
 
 import ast
 import inspect

@@ -67,7 +67,7 @@ def test_due_delivery_gets_a_wakeup_by_id_and_channel(broker: redis.Redis) -> No
 
 
 def test_wakeup_holds_only_ids(broker: redis.Redis) -> None:
-    # Not "ada", which one random id in twenty holds, nor digits alone.
+    # Not "ada", which one random ID in twenty holds, nor digits alone.
     accepted(user_id="lovelace", data={"code": "code-493817"})
     sweep()
     (raw,) = broker.lrange("email.normal", 0, -1)

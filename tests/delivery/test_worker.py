@@ -428,7 +428,7 @@ def test_stopping_worker_returns_a_batch_that_waits_for_room(
 
 
 def candidates(count: int) -> list[ObjectId]:
-    """Return the ids of deliveries whose worker was lost after its claim."""
+    """Return the IDs of deliveries whose worker was lost after its claim."""
     ids = [accepted()["_id"] for _ in range(count)]
     claimed_at = NOON - LEASE
     before = {"send_at": claimed_at, "delivery.0.next_attempt_at": claimed_at}

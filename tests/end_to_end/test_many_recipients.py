@@ -27,7 +27,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 
 def campaign(*addresses: str) -> list[Any]:
-    """Accept one mail per address. Return the ids."""
+    """Accept one mail per address. Return the IDs."""
     news = [
         factories.new(
             type="marketing",

@@ -14,7 +14,7 @@ HISTORY = f"/recipients/{USER}/notifications"
 
 
 def send(app: App, channel: str, number: int) -> str:
-    """Send Ada a reminder of a contest on one channel. Return its id once it was sent."""
+    """Send Ada a reminder of a contest on one channel. Return its ID once it was sent."""
     data = {
         "contest_name": f"Codeforces Round #90{number}",
         "platform": "codeforces",

@@ -93,7 +93,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def notify(app: App, story: Story) -> ObjectId:
-    """Send the message. Return its notification's id."""
+    """Send the message. Return its notification's ID."""
     if story.channel == "whatsapp":
         service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     recipient = {"email" if story.channel == "email" else "phone": story.address}

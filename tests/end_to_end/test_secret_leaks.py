@@ -108,7 +108,7 @@ def code(**fields: Any) -> dict[str, Any]:
 
 
 def send_all(app: App) -> list[str]:
-    """Send the code on every channel and in every form. Return the ids."""
+    """Send the code on every channel and in every form. Return the IDs."""
     assert app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "android"})
     service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     everywhere = ["email", "push", "whatsapp", "in_app"]
@@ -148,7 +148,7 @@ def send_all(app: App) -> list[str]:
 
 
 def later(app: App) -> str:
-    """Accept a code for tomorrow. Return the id."""
+    """Accept a code for tomorrow. Return the ID."""
     at = (utc_now() + timedelta(days=1)).isoformat()
     return str(app.post("/notifications", code(scheduled_at=at)).json()["id"])
 

@@ -60,7 +60,7 @@ class Seeder:
         }
 
     def another(self, parameter: str) -> str:
-        """Create another object for a parameter. Return its id."""
+        """Create another object for a parameter. Return its ID."""
         operation, field = NAMED[parameter]
         return str(self._send(operation)[field])
 

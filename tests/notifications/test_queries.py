@@ -98,7 +98,7 @@ def test_forward_and_backward_pages_hold_everything_once(whole: list[ObjectId], 
     assert [d["_id"] for p in backwards for d in p.documents] == whole
 
 
-def test_page_knows_its_neighbours() -> None:
+def test_page_knows_its_neighbors() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
     first, second = page(2), page(2, cursor=after(documents[1]))
     assert (first.has_previous, first.has_next) == (False, True)
@@ -115,7 +115,7 @@ def test_new_notification_does_not_shift_the_next_page() -> None:
     assert listed(2, cursor=after(documents[1])) == [d["_id"] for d in documents[2:]]
 
 
-def test_empty_list_has_no_neighbours() -> None:
+def test_empty_list_has_no_neighbors() -> None:
     empty = page()
     assert (list(empty.documents), empty.has_next, empty.has_previous) == ([], False, False)
 

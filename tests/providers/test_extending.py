@@ -85,7 +85,7 @@ def test_example_provider_keeps_the_contract(paperboy: type[Any], project: Proje
 
 
 def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
-    """Send a mail to a server with this answer. Return the notification's id and the requests."""
+    """Send a mail to a server with this answer. Return the notification's ID and the requests."""
     handler = socket_server.KeepAlive(answer)
     with socket_server.serving(handler) as server:
         settings.PAPERBOY_URL, settings.PAPERBOY_KEY = server.url, "key"

@@ -270,19 +270,19 @@ def test_suppression_is_lifted_by_id() -> None:
 def test_anonymized_address_stays_suppressed() -> None:
     store(reason=R.COMPLAINT)
     store(("email", "bob@example.com"))
-    assert suppressions.anonymise([("email", "Ada@example.com"), PHONE]) == 1
+    assert suppressions.anonymize([("email", "Ada@example.com"), PHONE]) == 1
     assert find(EMAIL)[EMAIL].reason == "complaint"
     kept = [
         document.get("address") for document in collection("suppressions").find().sort("address", 1)
     ]
     assert kept == [None, "bob@example.com"]
     assert "ada@" not in str(list(collection("suppressions").find({"reason": "complaint"})))
-    assert suppressions.anonymise([EMAIL]) == 0
+    assert suppressions.anonymize([EMAIL]) == 0
 
 
 def test_anonymized_suppression_gets_no_address_again() -> None:
     store()
-    suppressions.anonymise([EMAIL])
+    suppressions.anonymize([EMAIL])
     assert "address" not in store()
     assert lift_reasons() == (R.HARD_BOUNCE,)
 
@@ -355,7 +355,7 @@ def test_addresses_are_counted_separately() -> None:
 
 def test_stored_digest_is_keyed(settings: Any) -> None:
     store()
-    suppressions.anonymise([EMAIL])
+    suppressions.anonymize([EMAIL])
     (stored,) = collection("suppressions").find()
     assert address_digest(*EMAIL) not in str(stored)
     settings.FIELD_ENCRYPTION_KEYS = {"other": b"y" * 48}

@@ -10,7 +10,7 @@ from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, r
 from django.urls.converters import IntConverter
 
 NOBODY = "0" * 24
-"""An id that doesn't exist."""
+"""An ID that doesn't exist."""
 READS = frozenset(
     {
         "index",

@@ -1,8 +1,8 @@
 """Console sessions of people who signed in by the provider: stored, checked, and ended.
 
-The Django session contains the key of a document. While staff are active, one request in 45
-seconds asks the provider for the person's groups, and the others rely on it. Ending a session is
-deleting its document, so it needs no Django session to be found.
+Each has a document, and the Django session contains its key. While a person is active, one request
+in 45 seconds asks the provider for the groups, and the others rely on its answer. A session ends
+when its document is deleted, so the provider can end one whose Django session nobody can find.
 """
 
 import secrets

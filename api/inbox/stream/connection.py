@@ -82,7 +82,7 @@ class StreamConnection:
         await self.send({"type": "http.response.start", "status": status, "headers": pairs})
 
     async def write(self, body: bytes, *, is_last: bool = False) -> None:
-        """Send part of the body; raises TimeoutError if the client doesn't read."""
+        """Send part of the body. Raises TimeoutError if the client doesn't read."""
         part = {"type": "http.response.body", "body": body, "more_body": not is_last}
         async with asyncio.timeout(self.write_timeout):
             await self.send(part)

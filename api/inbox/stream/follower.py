@@ -29,7 +29,7 @@ HEARTBEAT = b":\n\n"
 
 
 def authenticate(header: str, *, now: datetime) -> InboxUser | None:
-    """Return the user of an Authorization header's inbox token; raises PyMongoError."""
+    """Return the user of an Authorization header's inbox token. Raises PyMongoError."""
     with pymongo.timeout(DATABASE_TIMEOUT):
         return inbox_user_of(header, now=now)
 

@@ -38,7 +38,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def acquire(self, inbox_key: str) -> Iterator[None]:
-        """Count a stream of an inbox while it's open; raises ApiError at a limit."""
+        """Count a stream of an inbox while it's open. Raises ApiError at a limit."""
         if len(self) >= self._max_connections:
             raise TOO_MANY_STREAMS.error(retry_after=30)
         if self._in_use[inbox_key] >= MAX_PER_INBOX:
@@ -64,7 +64,7 @@ class WakeupListener:
     def subscribe(self, wakeup: asyncio.Event, *, on: Sequence[str]) -> Iterator[None]:
         """Set ``wakeup`` at each message with one of the keys, while the context is open."""
         if self._listen_task is None or self._listen_task.done():
-            # A context of its own: the task must not log the first request's id.
+            # A context of its own: the task must not log the first request's ID.
             self._listen_task = asyncio.create_task(self._listen(), context=Context())
         for key in on:
             self._subscribers.setdefault(key, set()).add(wakeup)
@@ -100,7 +100,7 @@ class WakeupListener:
             await asyncio.sleep(RECONNECT_DELAY)
 
     async def _receive(self) -> None:
-        """Receive wake-ups until the connection breaks; raises RedisError or OSError."""
+        """Receive wake-ups until the connection breaks. Raises RedisError or OSError."""
         opened = valkey.open_async_client(
             settings.REDIS_URL, timeout=VALKEY_TIMEOUT, name=CLIENT_NAME
         )

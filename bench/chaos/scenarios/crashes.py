@@ -112,7 +112,7 @@ class CrashRun:
         self.wait_crashed(*programs)
 
     def wait_crashed(self, *programs: Program) -> None:
-        """Wait until programs were killed at their boundary; raises ScenarioError."""
+        """Wait until programs were killed at their boundary. Raises ScenarioError."""
         for program in programs:
             program.wait_ended(timeout=CRASH_SECONDS)
             if program.process is None or program.process.returncode != -signal.SIGKILL:

@@ -1,6 +1,6 @@
 """Spans of requests, and of the work that follows later in other processes.
 
-Without tracing, nothing is imported or stored. A span contains ids and codes, never an address.
+Without tracing, nothing is imported or stored. A span contains IDs and codes, never an address.
 """
 
 import importlib.util
@@ -114,7 +114,7 @@ def traceparent() -> str | None:
 
 
 def trace_id(parent: str | None) -> str | None:
-    """Return the trace id in a traceparent."""
+    """Return the trace ID in a traceparent."""
     return parent.split("-")[1] if parent else None
 
 

@@ -38,7 +38,7 @@ class TracingMiddleware:
 
 
 def _annotate(request: HttpRequest, status: int) -> None:
-    """Add route and status. The path is left out, because it may contain a user id."""
+    """Add route and status. The path is left out, because it may contain a user ID."""
     match = request.resolver_match
     route = _readable_route(match.route) if match else None
     tracing.annotate(

@@ -41,7 +41,7 @@ def decode_unverified(assertion: str) -> dict[str, Any]:
 
 
 def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> list[str]:
-    """Verify an assertion and return its scopes; raises TokenRequestError."""
+    """Verify an assertion and return its scopes. Raises TokenRequestError."""
     parts = assertion.split(".")
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None
@@ -110,6 +110,6 @@ def _object(part: str) -> dict[str, Any] | None:
 
 
 def _bytes(part: str) -> bytes:
-    """Decode base64url without padding; raises ValueError."""
+    """Decode base64url without padding. Raises ValueError."""
     padded = part.encode("ascii") + b"=" * (-len(part) % 4)
     return base64.b64decode(padded, altchars=b"-_", validate=True)

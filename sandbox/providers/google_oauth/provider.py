@@ -78,7 +78,7 @@ class GoogleOAuth(Provider):
     def _grant(
         self, parameters: Mapping[str, str], request: IncomingRequest, *, now: datetime
     ) -> tuple[Outcome, list[str]]:
-        """Return the outcome of a token request and the scopes; raises TokenRequestError."""
+        """Return the outcome of a token request and the scopes. Raises TokenRequestError."""
         grant = parameters.get("grant_type")
         if not grant:
             raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")

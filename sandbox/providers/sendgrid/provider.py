@@ -70,7 +70,7 @@ class SendGrid(Provider):
         return self._handle_mail(body, now=now)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return an event about an accepted mail; raises ValueError."""
+        """Return an event about an accepted mail. Raises ValueError."""
         if requested.code is not None:
             raise ValueError("SendGrid's events have no code.")
         recipients = presentation.recipients(record.json())
@@ -86,7 +86,7 @@ class SendGrid(Provider):
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Refuse inbound mail; raises ValueError."""
+        """Refuse inbound mail. Raises ValueError."""
         raise ValueError("SendGrid takes no messages from people here.")
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:

@@ -81,7 +81,7 @@ class WhatsApp(Provider):
         return self._handle_message(request, version=version, now=now)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return the requested status of a message; raises ValueError if impossible."""
+        """Return the requested status of a message. Raises ValueError if impossible."""
         body = record.json()
         if requested.recipient and number(requested.recipient) != number(body.get("to")):
             raise ValueError("The message has no such recipient.")
@@ -95,7 +95,7 @@ class WhatsApp(Provider):
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Return the event of an inbound message; raises ValueError for an invalid number."""
+        """Return the event of an inbound message. Raises ValueError for an invalid number."""
         sender = number(message.sender)
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")

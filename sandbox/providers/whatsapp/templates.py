@@ -84,7 +84,7 @@ class Templates:
 
     @classmethod
     def read(cls, data: Path, *, extra: Path | None) -> "Templates":
-        """Load the stored templates and a file; raises UnreadableTemplatesError or OSError."""
+        """Load the stored templates and a file. Raises UnreadableTemplatesError or OSError."""
         found = cls(path=data / FILE)
         found._put(HELLO_WORLD)
         for path in (APPROVED, found.path, extra):

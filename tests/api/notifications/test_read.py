@@ -22,7 +22,7 @@ from tests.support.tables import each_case
 
 
 def many(app: App, count: int, **fields: Any) -> list[str]:
-    """Store notifications, one a minute, and return their ids, newest first."""
+    """Store notifications, one a minute, and return their IDs, newest first."""
     start = utc_now() - timedelta(days=1)
     times = [start + timedelta(minutes=n) for n in range(count)]
     accepted = [factories.accepted(client_id=app.id, created_at=at, **fields) for at in times]
@@ -144,7 +144,7 @@ def test_recipient_history_has_only_theirs(app: App) -> None:
 
 
 def sent(app: App, *channels: Channel, **fields: Any) -> str:
-    """Store a notification that was sent, and return its id."""
+    """Store a notification that was sent, and return its ID."""
     document = factories.accepted(client_id=app.id, channels=channels, **fields)
     for channel in channels:
         if channel is not Channel.IN_APP:

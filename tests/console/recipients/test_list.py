@@ -11,7 +11,7 @@ from notifyproject.db.collections import collection
 from recipients import queries, registration
 from recipients.models import Suppression, SuppressionReason
 from recipients.registration import RecipientProfile
-from recipients.suppressions import anonymise, suppression_id
+from recipients.suppressions import anonymize, suppression_id
 from tests.support.clients.console import listed, make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.tables import each_case
@@ -209,7 +209,7 @@ def test_lifting_a_bounce_keeps_the_unsubscription(console: Client) -> None:
 
 @pytest.mark.usefixtures("suppressed")
 def test_erased_recipients_suppression_has_no_address(console: Client) -> None:
-    anonymise([("email", ADA)])
+    anonymize([("email", ADA)])
     shown = console.get(SUPPRESSIONS).content.decode()
     assert "Erased" in shown
     assert ADA not in shown

@@ -378,7 +378,7 @@ CONTEST = {"contest_name": "Round 900"}
 
 
 def reminder(event_at: datetime, **fields: Any) -> ObjectId:
-    """Create a broadcast of reminders, whose type's lead time is two hours. Return its id."""
+    """Create a broadcast of reminders, whose type's lead time is two hours. Return its ID."""
     at = event_at.isoformat()
     given = {"type": "contest_reminder", "content": ..., "data": CONTEST, "event_at": at}
     return begun(**(given | fields))

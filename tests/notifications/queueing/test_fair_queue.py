@@ -1,4 +1,4 @@
-"""Fair queues with the real broker: wake-ups by id, and pulls for bursts."""
+"""Fair queues with the real broker: wake-ups by ID, and pulls for bursts."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

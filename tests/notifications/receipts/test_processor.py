@@ -1,4 +1,4 @@
-"""Receipts matched by provider message id, and early receipts."""
+"""Receipts matched by provider message ID, and early receipts."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -22,7 +22,7 @@ def item(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def ids(answer: Any) -> list[str | None]:
-    """Return the ids by item, None for refused items."""
+    """Return the IDs by item, None for refused items."""
     return [result.get("id") for result in answer.json()["results"]]
 
 

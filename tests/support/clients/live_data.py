@@ -30,10 +30,10 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.digests import opened
 
 Key = tuple[str, str]
-"""A collection and a document's id."""
+"""A collection and a document's ID."""
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 WEBHOOKS = frozenset({"webhook_log", "provider_events", "early_receipts"})
-"""The log and ids of the sandbox's webhooks."""
+"""The log and IDs of the sandbox's webhooks."""
 PEOPLE: Mapping[str, Mapping[str, str]] = {
     "ada": {"email": "ada@example.com", "phone": "+447700900001", "name": "Ada"},
     "bob": {"email": "bounce+bob@example.com", "phone": "+447700900006", "name": "Bob"},
@@ -120,7 +120,7 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
 
 
 def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
-    """Return the id of a push that a device got."""
+    """Return the ID of a push that a device got."""
     push = Channel.PUSH
     claim = factories.claimed(channel=push, client_id=app.id, user_id="ada", is_test=is_test)
     begun = factories.start(replace(claim, device_ids=(device,)), provider="fcm")

@@ -23,7 +23,7 @@ def name(number: int) -> str:
 
 
 def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
-    """Register recipients with email addresses. Return their user ids. ... leaves a field out."""
+    """Register recipients with email addresses. Return their user IDs. ... leaves a field out."""
     names = [name(n) for n in range(first, first + count)]
     given = [
         {
@@ -58,7 +58,7 @@ def begun(
     caller: Caller = CALLER,
     **fields: Any,
 ) -> ObjectId:
-    """Create a broadcast. Return its id. The value ... leaves a field out."""
+    """Create a broadcast. Return its ID. The value ... leaves a field out."""
     given = {"type": "marketing", "content": NEWS, "audience": audience, **fields}
     request = BroadcastRequest(
         **{field: value for field, value in given.items() if value is not ...}
@@ -96,6 +96,6 @@ def read(broadcast_id: ObjectId) -> dict[str, Any]:
 
 
 def notified_users(broadcast_id: ObjectId) -> list[str]:
-    """Return the user ids of a broadcast's notifications, with duplicates."""
+    """Return the user IDs of a broadcast's notifications, with duplicates."""
     found = collection("notifications").find({"broadcast_id": broadcast_id})
     return sorted(document["user_id"] for document in found)

@@ -37,7 +37,7 @@ class Time:
 
 
 def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[ObjectId]:
-    """Store notifications with a failed email. Return their ids, oldest first."""
+    """Store notifications with a failed email. Return their IDs, oldest first."""
     return [
         factories.settled(
             S.FAILED, at=at + timedelta(seconds=number), created_at=at, user_id=None, **fields

@@ -64,7 +64,7 @@ CUSTOMERS = tuple(
 
 
 def open_up(*, now: datetime) -> ObjectId:
-    """Store the shop's client, customers, and audit entries. Return the client's id."""
+    """Store the shop's client, customers, and audit entries. Return the client's ID."""
     shop = _app(now)
     for customer in CUSTOMERS:
         _welcome(customer, now=now - timedelta(days=40))

@@ -39,7 +39,7 @@ class ScriptedProvider:
         self.seen.append(request)
         if request.platform is not None:
             fcm_schema.look_at(request)
-        # In a thread: a behaviour may block, or send other notifications.
+        # In a thread: a behavior may block, or send other notifications.
         outcome = await asyncio.to_thread(self.behave, request)
         if isinstance(outcome, ProviderError):
             raise outcome
@@ -53,7 +53,7 @@ class ScriptedProvider:
 
 
 class Slow:
-    """A provider behaviour that accepts slowly, and a clock that advances by that time."""
+    """A provider behavior that accepts slowly, and a clock that advances by that time."""
 
     def __init__(self, *, takes: timedelta, now: datetime) -> None:
         self.takes, self.now = takes, now
@@ -81,7 +81,7 @@ def frozen_after_start(
 
 
 def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
-    """Return a behaviour with outcomes by recipient. Other recipients are accepted."""
+    """Return a behavior with outcomes by recipient. Other recipients are accepted."""
     return lambda outbound: outcomes.get(outbound.recipient, accepted)()
 
 

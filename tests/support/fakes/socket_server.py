@@ -1,4 +1,4 @@
-"""Servers made of bare sockets, for exact behaviour on the wire."""
+"""Servers made of bare sockets, for exact behavior on the wire."""
 
 import contextlib
 import socket
