@@ -72,8 +72,8 @@ def test_requests_list_is_filtered_by_provider_and_channel(
     assert [request["id"] for request in box.requests(query)] == ids
 
 
-@each_case(
-    "path, words",
+@pytest.mark.parametrize(
+    ("path", "words"),
     [
         ("/requests?provider=sms", "provider must be one of sendgrid, fcm, whatsapp"),
         ("/messages?channel=post", "channel must be one of email, push, whatsapp"),

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from sandbox import credentials
 from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
@@ -15,7 +17,6 @@ from sandbox.providers.whatsapp import answers, templates
 from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
 from sandbox.providers.whatsapp.outcomes import magic_suffix
-from tests.support.tables import each_case
 
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "sandbox.md").read_text()
 
@@ -33,8 +34,8 @@ def names(row: Outcome, pattern: str) -> str:
     return ", ".join(f"`{pattern.format(name)}`" for name in (row.name, *row.aliases))
 
 
-@each_case(
-    "heading, outcomes, pattern",
+@pytest.mark.parametrize(
+    ("heading", "outcomes", "pattern"),
     [("address", SENDGRID, "{}@"), ("token or topic", FCM, "{}-…"), ("outcome", GOOGLE, "{}")],
 )
 def test_magic_recipients_are_documented(heading: str, outcomes: Outcomes, pattern: str) -> None:

@@ -45,7 +45,7 @@ def test_push_without_an_access_token_is_refused(pushes: FCMClient) -> None:
     assert "WWW-Authenticate" in answer.headers
 
 
-@each_case("token", ["other", "ya29.", "ya29.made.up", "ya29.é"])
+@pytest.mark.parametrize("token", ["other", "ya29.", "ya29.made.up", "ya29.é"])
 def test_unknown_access_token_is_refused(pushes: FCMClient, token: str) -> None:
     answer = pushes.post({"message": push()}, Authorization=f"Bearer {token}".encode())
     assert answer.status == 401
@@ -64,8 +64,8 @@ def test_other_project_is_not_found_without_an_fcm_error(pushes: FCMClient) -> N
     assert (answer.status, error(answer)["status"], details(answer)) == (404, "NOT_FOUND", {})
 
 
-@each_case(
-    "method, path",
+@pytest.mark.parametrize(
+    ("method", "path"),
     [
         ("GET", f"/v1/projects/{credentials.FCM_PROJECT_ID}/messages:send"),
         ("POST", f"/v1/projects/{credentials.FCM_PROJECT_ID}/messages:sendAll"),
@@ -78,7 +78,7 @@ def test_other_path_returns_a_404_page(pushes: FCMClient, method: str, path: str
     assert answer.headers["Content-Type"].startswith("text/html")
 
 
-@each_case("raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b"[" * 100_000, b"{} {}"])
+@pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b"[" * 100_000, b"{} {}"])
 def test_body_that_is_not_json_is_refused(pushes: FCMClient, raw: bytes) -> None:
     answer = pushes.post(raw)
     assert (answer.status, error(answer)["status"]) == (400, "INVALID_ARGUMENT")
@@ -98,7 +98,7 @@ def test_body_over_four_megabytes_is_refused(pushes: FCMClient) -> None:
     assert message == f"Request payload size exceeds the limit: {LIMIT} bytes."
 
 
-@each_case(
+@pytest.mark.parametrize(
     "changes",
     [
         {"data": []},
@@ -116,7 +116,7 @@ def test_value_of_a_wrong_type_is_refused_without_an_fcm_error(
     assert set(details(answer)) == {"BadRequest"}
 
 
-@each_case("body", [[], "text", 5, None, {}, {"message": "text"}])
+@pytest.mark.parametrize("body", [[], "text", 5, None, {}, {"message": "text"}])
 def test_body_without_a_message_is_refused(pushes: FCMClient, body: Any) -> None:
     assert error(pushes.post(body))["message"].startswith("Invalid JSON payload received.")
 

@@ -20,7 +20,6 @@ from tests.support.providers.sandbox_whatsapp import (
     text,
     wait_for,
 )
-from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, until
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'{{ 7 | times: 7 }}"
@@ -143,7 +142,7 @@ def test_frame_of_a_mail_runs_and_loads_nothing(box: Box) -> None:
     assert "script-src" not in with_images
 
 
-@each_case("path", ["/", "/messages/1", "/messages/1?view=request", "/recipients"])
+@pytest.mark.parametrize("path", ["/", "/messages/1", "/messages/1?view=request", "/recipients"])
 def test_page_allows_only_its_own_script_and_style(box: Box, path: str) -> None:
     box.send(mail())
     answer = box.get(path)
@@ -202,7 +201,7 @@ def test_page_shows_a_failing_webhook_until_it_succeeds(box: Box, receiver: Rece
     until(lambda: "Webhooks do not get through." not in page(box, "/"))
 
 
-@each_case(
+@pytest.mark.parametrize(
     "path",
     ["/messages/1", "/messages/1/html", "/messages/999999999999999999", "/static/x", "/nothing"],
 )
@@ -216,7 +215,7 @@ def test_refused_mail_has_no_html(box: Box) -> None:
     assert box.get("/messages/1/html").status == 404
 
 
-@each_case("name, kind", STATIC.items())
+@pytest.mark.parametrize(("name", "kind"), STATIC.items())
 def test_style_and_script_load_nothing_else(box: Box, name: str, kind: str) -> None:
     answer = box.get(f"/static/{name}")
     assert (answer.status, answer.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
@@ -236,8 +235,8 @@ def filled(box: Box) -> Box:
     return box
 
 
-@each_case(
-    "query, ids",
+@pytest.mark.parametrize(
+    ("query", "ids"),
     [
         ("", [7, 6, 5, 4, 3, 2]),
         ("?channel=email", [3, 2]),

@@ -21,7 +21,6 @@ from sandbox.assembly import create_secrets
 from sandbox.credentials import WEBHOOK_PRIVATE_KEY_FILE
 from sandbox.log import REQUESTS_FILE
 from tests.support.clients.sandbox import Box, RunSandbox, mail
-from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, until
 
 
@@ -65,8 +64,8 @@ def test_program_prints_its_url_and_stops_despite_open_connections(
         assert process.stdout.read() == ""
 
 
-@each_case(
-    "number, hooks, words",
+@pytest.mark.parametrize(
+    ("number", "hooks", "words"),
     [
         (signal.SIGTERM, "", "no webhooks"),
         (signal.SIGINT, "--webhook-url http://x/a", "webhooks to http://x/a"),
@@ -91,8 +90,8 @@ def test_program_names_the_receivers_and_a_signal_ends_it_well(
     assert capsys.readouterr().out.endswith(f", {words})\n")
 
 
-@each_case(
-    "arguments, words",
+@pytest.mark.parametrize(
+    ("arguments", "words"),
     [
         (["--port", "70000"], "'70000' is not a port"),
         (["--port", "x"], "'x' is not a port"),

@@ -10,12 +10,17 @@ import pytest
 from urllib3.exceptions import ReadTimeoutError
 
 from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
     TransientError,
 )
 from notifyproject.platform import event_loop
 from providers.contract import Message, ReceiptKind, SendRequest
-from tests.support.clients.sandbox import QUICK, Box, Receiver, mail
-from tests.support.waiting import LIMIT, ending, until
+from tests.support.clients.sandbox import QUICK, Box, Receiver, RunSandbox, mail
+from tests.support.waiting import LIMIT, SHORT, ending, until
 
 K = ReceiptKind
 
@@ -140,6 +145,32 @@ def test_first_special_recipient_determines_the_answer(box: Box, receiver: Recei
         "bounce@example.com": "bounce",
         "bob@example.com": "delivered",
     }
+
+
+@pytest.mark.parametrize(
+    ("recipient", "error", "expected"),
+    [
+        ("ratelimit", TransientError, {"code": FailureCode.RATE_LIMITED, "is_ambiguous": False}),
+        ("server-error", TransientError, {"is_ambiguous": False}),
+        ("unavailable", TransientError, {"is_ambiguous": False}),
+        ("bad-gateway", TransientError, {"is_ambiguous": False}),
+        ("timeout", TransientError, {"code": FailureCode.TIMEOUT, "is_ambiguous": True}),
+        ("reset", TransientError, {"code": FailureCode.CONNECTION_LOST, "is_ambiguous": True}),
+        ("truncated", TransientError, {"code": FailureCode.CONNECTION_LOST, "is_ambiguous": True}),
+        ("dripping", TransientError, {"code": FailureCode.TIMEOUT, "is_ambiguous": True}),
+        ("redirect", ProviderUnavailableError, {}),
+        ("invalid", InvalidRecipientError, {}),
+        ("too-large", PermanentError, {"code": FailureCode.TOO_LARGE}),
+    ],
+)
+def test_service_distinguishes_the_failures(
+    run: RunSandbox, recipient: str, error: type[ProviderError], expected: dict[str, Any]
+) -> None:
+    timeout = SHORT if expected.get("code") is FailureCode.TIMEOUT else LIMIT
+    # Its slow answers are slower than the test waits.
+    with run(timings=replace(QUICK, drip=1.0)) as box, pytest.raises(error) as caught:
+        event_loop.run(box.account().send(outbound(f"{recipient}@example.com"), timeout=timeout))
+    assert {name: getattr(caught.value, name) for name in expected} == expected
 
 
 def test_service_reads_the_end_of_a_rate_limit(box: Box) -> None:

@@ -36,8 +36,8 @@ def test_accepted_mail_has_an_id_and_no_body(box: Box) -> None:
     assert len(answer.headers["X-Message-Id"]) == 22
 
 
-@each_case(
-    "key, status, message",
+@pytest.mark.parametrize(
+    ("key", "status", "message"),
     [
         (None, 401, "authorization required"),
         ("", 401, "The provided authorization grant is invalid, expired, or revoked"),
@@ -58,7 +58,7 @@ def test_other_scheme_than_bearer_is_refused(box: Box) -> None:
     assert box.send(mail(), key=None, Authorization="Basic SG.test").status == 401
 
 
-@each_case("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_other_content_type_is_refused(box: Box, kind: str) -> None:
     answer = box.send(mail(), **{"Content-Type": kind})
     assert (answer.status, errors(answer)[0]["message"]) == (
@@ -67,7 +67,7 @@ def test_other_content_type_is_refused(box: Box, kind: str) -> None:
     )
 
 
-@each_case(
+@pytest.mark.parametrize(
     "raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b'"\\ud800"', b"[" * 100_000, b"{} {}", b"NaN"]
 )
 def test_body_that_is_not_json_is_refused(box: Box, raw: bytes) -> None:
@@ -76,13 +76,13 @@ def test_body_that_is_not_json_is_refused(box: Box, raw: bytes) -> None:
     assert box.requests()[0]["body"] is None
 
 
-@each_case("body", [[], "text", 5, None, [mail()]])
+@pytest.mark.parametrize("body", [[], "text", 5, None, [mail()]])
 def test_body_that_is_no_object_is_refused(box: Box, body: Any) -> None:
     assert errors(box.send(body))[0]["field"] == "(root)"
 
 
-@each_case(
-    "changes, field",
+@pytest.mark.parametrize(
+    ("changes", "field"),
     [
         ({"personalizations": None}, "personalizations"),
         ({"personalizations": []}, "personalizations"),
@@ -191,7 +191,7 @@ def test_all_errors_of_required_fields_are_listed(box: Box) -> None:
     assert fields == ["personalizations", "from.email", "subject", "content"]
 
 
-@each_case(
+@pytest.mark.parametrize(
     "changes",
     [
         {"personalizations": [{"to": people(1000)}]},
@@ -276,7 +276,7 @@ def own(**changes: Any) -> dict[str, Any]:
     return {"personalizations": [{"to": [{"email": "ada@example.com"}], **changes}]}
 
 
-@each_case(
+@pytest.mark.parametrize(
     "attachments",
     [
         None,
@@ -323,8 +323,8 @@ def test_invalid_attachment_is_refused(
     assert words in message
 
 
-@each_case(
-    "attachments, field", [({}, "attachments"), ("x", "attachments"), ([5], "attachments.0")]
+@pytest.mark.parametrize(
+    ("attachments", "field"), [({}, "attachments"), ("x", "attachments"), ([5], "attachments.0")]
 )
 def test_attachments_that_are_no_list_of_objects_are_refused(
     box: Box, attachments: Any, field: str
@@ -386,7 +386,7 @@ class TestHeaders:
         assert words in message
 
 
-@each_case(
+@pytest.mark.parametrize(
     "given",
     [None, {}, {"-name-": "Ada"}, {f"-{n}-": "x" for n in range(100)}, {"-a-": "x" * 9_997}],
 )
@@ -394,8 +394,8 @@ def test_valid_substitutions_are_accepted(box: Box, given: Any) -> None:
     assert said(box, **own(substitutions=given)) == []
 
 
-@each_case(
-    "given, words",
+@pytest.mark.parametrize(
+    ("given", "words"),
     [
         ([], "must be an object"),
         ({"-a-": 5}, "all strings"),
@@ -419,8 +419,8 @@ def test_limit_of_substitutions_is_per_personalization(box: Box) -> None:
     assert said(box, personalizations=people) == []
 
 
-@each_case(
-    "reply_to, field",
+@pytest.mark.parametrize(
+    ("reply_to", "field"),
     [
         ({"email": "help@"}, "reply_to.email"),
         ({"name": "Help"}, "reply_to.email"),

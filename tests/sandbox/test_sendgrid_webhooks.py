@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from providers.contract import InvalidSignatureError, ReceiptKind
 from sandbox import credentials
 from tests.support.clients.sandbox import Box, Post, Receiver, RunSandbox, mail
-from tests.support.tables import each_case
 from tests.support.waiting import until
 
 K = ReceiptKind
@@ -32,8 +31,8 @@ def test_service_refuses_a_changed_body(box: Box, receiver: Receiver) -> None:
         box.receipts(changed)
 
 
-@each_case(
-    "recipient, kind, fields",
+@pytest.mark.parametrize(
+    ("recipient", "kind", "fields"),
     [
         ("bounce", K.BOUNCED, {"type": "bounce", "status": "5.1.1"}),
         ("blocked", K.BLOCKED, {"type": "blocked", "status": "5.7.1"}),
@@ -136,7 +135,7 @@ def test_deleted_public_key_is_written_again(tmp_path: Path) -> None:
     assert (tmp_path / credentials.WEBHOOK_PUBLIC_KEY_FILE).read_text().strip() == public
 
 
-@each_case("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
+@pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
 def test_unreadable_key_raises_an_error_that_names_it(tmp_path: Path, content: bytes) -> None:
     (tmp_path / credentials.WEBHOOK_PRIVATE_KEY_FILE).write_bytes(content)
     with pytest.raises(credentials.UnreadableKeyError, match=credentials.WEBHOOK_PRIVATE_KEY_FILE):

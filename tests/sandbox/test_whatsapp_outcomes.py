@@ -41,8 +41,8 @@ def test_number_that_resembles_a_magic_one_has_no_outcome() -> None:
     assert magic("12024900026") == "undeliverable"
 
 
-@each_case(
-    "to, kinds",
+@pytest.mark.parametrize(
+    ("to", "kinds"),
     [
         (ADA, ["sent", "delivered"]),
         (number("001"), ["sent", "delivered"]),
@@ -162,7 +162,7 @@ def test_script_matches_with_and_without_a_plus_sign(chats: WhatsAppClient) -> N
         assert [chats.send(ADA).status for _ in range(3)] == [500, 500, 200]
 
 
-@each_case("last, body", [("414", b"{}"), ("415", b"<html></html>")])
+@pytest.mark.parametrize(("last", "body"), [("414", b"{}"), ("415", b"<html></html>")])
 def test_odd_acceptance_has_its_body(chats: WhatsAppClient, last: str, body: bytes) -> None:
     answer = chats.send(number(last))
     assert (answer.status, answer.data) == (200, body)

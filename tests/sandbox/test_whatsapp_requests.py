@@ -48,8 +48,8 @@ def test_text_is_recorded_without_the_access_token(chats: WhatsAppClient) -> Non
     assert "canary" not in path.read_text()
 
 
-@each_case(
-    "key, status, code, subcode",
+@pytest.mark.parametrize(
+    ("key", "status", "code", "subcode"),
     [
         (None, 401, 0, None),
         ("", 401, 0, None),
@@ -76,8 +76,8 @@ def test_other_phone_number_id_is_an_unknown_object(chats: WhatsAppClient) -> No
     assert "Object with ID '999' does not exist" in found["message"]
 
 
-@each_case(
-    "method, path, code",
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
     [("GET", "100000000000001/messages", 100), ("POST", "x/y", 2500), ("GET", "me", 2500)],
 )
 def test_other_path_or_method_is_refused(
@@ -87,12 +87,12 @@ def test_other_path_or_method_is_refused(
     assert (answer.status, error(answer)["code"]) == (400, code)
 
 
-@each_case("version", ["v16.0", "v23.0", WHATSAPP_API_VERSION])
+@pytest.mark.parametrize("version", ["v16.0", "v23.0", WHATSAPP_API_VERSION])
 def test_known_version_is_accepted(chats: WhatsAppClient, version: str) -> None:
     assert chats.send(version=version).status == 200
 
 
-@each_case("version", ["v26.1", "v27.0", "v99.0"])
+@pytest.mark.parametrize("version", ["v26.1", "v27.0", "v99.0"])
 def test_later_version_is_an_unknown_path(chats: WhatsAppClient, version: str) -> None:
     answer = chats.send(version=version)
     assert (answer.status, error(answer)["code"]) == (400, 2500)
@@ -103,13 +103,13 @@ def test_errors_have_a_subcode_only_in_old_versions(chats: WhatsAppClient) -> No
     assert [item.get("error_subcode") for item in found] == [2494010, None]
 
 
-@each_case("raw", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{} {}"])
+@pytest.mark.parametrize("raw", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{} {}"])
 def test_body_that_is_not_json_is_refused(chats: WhatsAppClient, raw: bytes) -> None:
     answer = chats.post(raw)
     assert (answer.status, error(answer)["code"]) == (400, 100)
 
 
-@each_case("body", [[], "text", 5])
+@pytest.mark.parametrize("body", [[], "text", 5])
 def test_body_that_is_no_object_is_refused(chats: WhatsAppClient, body: Any) -> None:
     assert error(chats.post(body))["code"] == 100
 
@@ -158,7 +158,7 @@ def test_invalid_message_is_refused_with_its_code_and_details(
     assert recorded["reason"].startswith(f"({code}) ")
 
 
-@each_case(
+@pytest.mark.parametrize(
     "body",
     [
         text(to="44 7700 900123"),
@@ -178,8 +178,8 @@ def test_unusual_message_is_accepted(chats: WhatsAppClient, body: Any) -> None:
     assert chats.box.get(path).status == 200
 
 
-@each_case(
-    "content, code",
+@pytest.mark.parametrize(
+    ("content", "code"),
     [
         ({}, 131008),
         ({"link": "https://example.com/a.png", "id": "1"}, 131008),

@@ -130,7 +130,9 @@ def test_message_that_does_not_match_its_template_is_refused(
     assert words_ in details(answer)
 
 
-@each_case("status, code", [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)])
+@pytest.mark.parametrize(
+    ("status", "code"), [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)]
+)
 def test_template_without_approval_is_refused(
     chats: WhatsAppClient, status: str, code: int
 ) -> None:
@@ -234,7 +236,7 @@ def test_templates_are_read_from_a_file_and_survive_a_restart(
         assert chats.post(template(language={"code": "de"})).status == 200
 
 
-@each_case("content", ["", "{}", '[{"name": "x"}]'])
+@pytest.mark.parametrize("content", ["", "{}", '[{"name": "x"}]'])
 def test_unreadable_file_of_templates_is_named(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
 ) -> None:

@@ -20,7 +20,6 @@ from tests.support.providers.sandbox_whatsapp import (
     values,
     wait_for,
 )
-from tests.support.tables import each_case
 from tests.support.waiting import until
 
 WA_ID = ADA.removeprefix("+")
@@ -42,8 +41,8 @@ def test_receiver_is_verified_once(chats: WhatsAppClient, meta_receiver: Receive
     assert handshake["hub.challenge"].isdigit()
 
 
-@each_case(
-    "answers, challenge, words",
+@pytest.mark.parametrize(
+    ("answers", "challenge", "words"),
     [
         ([403], None, "the handshake was answered with 403"),
         ([], "other", "something else than the challenge"),
@@ -126,7 +125,7 @@ def test_failed_status_has_its_error(chats: WhatsAppClient, meta_receiver: Recei
     assert "conversation" not in failed
 
 
-@each_case("name", ["a.webp", "a.GIF", "a.svg?x=1"])
+@pytest.mark.parametrize("name", ["a.webp", "a.GIF", "a.svg?x=1"])
 def test_image_of_another_format_is_accepted_and_fails(
     chats: WhatsAppClient, meta_receiver: Receiver, name: str
 ) -> None:
@@ -170,8 +169,8 @@ def test_requested_statuses_are_sent_in_any_order_and_number(
     assert len({json.dumps(item) for item in wait_for(meta_receiver, *["read"] * 3, "failed")}) == 2
 
 
-@each_case(
-    "event, words",
+@pytest.mark.parametrize(
+    ("event", "words"),
     [
         ({"kind": "bounce"}, "There are: delivered, failed, read, sent"),
         ({"kind": "failed", "code": 5}, "There is no error 5"),
@@ -212,8 +211,8 @@ def test_inbound_button_is_posted_with_its_time(
     assert message["interactive"]["button_reply"] == {"id": "b-stop", "title": "Stop"}
 
 
-@each_case(
-    "provider, words, status, detail",
+@pytest.mark.parametrize(
+    ("provider", "words", "status", "detail"),
     [
         ("whatsapp", {"from": "ada", "text": "x"}, 400, "must be a phone number"),
         ("whatsapp", {"from": ADA, "text": " "}, 400, "must not be empty"),
