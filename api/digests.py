@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
+from domain.channels import Channel
 from domain.digests import DigestOutcome, DigestStatus
-from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions import digests

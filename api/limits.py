@@ -10,8 +10,9 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from msgspec import Meta
 
 from access.models import Scope
+from domain.channels import Channel
 from domain.limits import LimitUsage, Overflow
-from domain.states import Category, Channel
+from domain.states import Category
 from domain.time import utc_now
 from notifications.catalog import limits
 from notifications.catalog.limits import LimitRequest, StricterLimitRequest

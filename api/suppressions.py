@@ -10,18 +10,11 @@ from msgspec import Meta
 
 from access.models import Scope
 from domain import time
-from domain.addresses import ADDRESS_CHANNELS, EMAIL
-from domain.states import Channel
+from domain.addresses import InvalidAddressError, trim
+from domain.channels import ADDRESS_CHANNELS, Channel
 from domain.time import utc_now
 from notifications.intake.requests import Timestamp
-from notifications.validation import (
-    InvalidAddressError,
-    ProblemCollector,
-    enum_of,
-    normalize_email,
-    normalize_phone,
-    trim,
-)
+from notifications.validation import ProblemCollector, enum_of
 from notifyproject.platform import audit
 from recipients import suppressions
 from recipients.documents import SuppressionDocument
@@ -98,11 +91,11 @@ def _parse_address(channel: str, address: str, problems: ProblemCollector) -> st
     if channel not in ADDRESS_CHANNELS:
         problems.add("", "unknown_channel", one_of(ADDRESS_CHANNELS))
         return address
+    kind = Channel(channel).address_kind
     try:
-        return normalize_email(address) if channel == EMAIL else normalize_phone(address)
+        return kind.normalize(address)
     except InvalidAddressError as problem:
-        code = "invalid_email" if channel == EMAIL else "invalid_phone"
-        problems.add("", code, str(problem))
+        problems.add("", f"invalid_{kind.field}", str(problem))
         return address
 
 
@@ -128,7 +121,7 @@ SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
 CHANNEL = path_parameter(
     "channel",
     " or ".join(ADDRESS_CHANNELS),
-    example="email",
+    example=ADDRESS_CHANNELS[0],
     pattern=f"({'|'.join(ADDRESS_CHANNELS)})",
 )
 ADDRESS = path_parameter(

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
-from domain.states import Category, Channel, Priority
+from domain.channels import Channel
+from domain.states import Category, Priority
 
 CLIENT = ObjectId("c" * 24)
 TYPE = "payment_confirmed"

@@ -11,7 +11,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 from notifyproject.db.paging import cursor_of_document

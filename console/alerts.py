@@ -16,7 +16,7 @@ from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from monitoring import incidents

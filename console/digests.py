@@ -16,8 +16,8 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from domain.channels import Channel
 from domain.digests import DigestOutcome, DigestStatus
-from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions import digests

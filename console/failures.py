@@ -13,7 +13,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from pymongo.errors import PyMongoError
 
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications import queries

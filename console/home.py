@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel
 from domain.time import utc_now
 from domain.wait_reasons import OUTAGES
 from monitoring import dashboard as monitoring_dashboard

@@ -15,8 +15,9 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from domain.channels import Channel
 from domain.limits import MAX_USES, Overflow, describe_period
-from domain.states import Category, Channel
+from domain.states import Category
 from notifications.catalog import limits, types
 from notifications.catalog.limits import (
     DEFAULT_CHANNELS,

@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel
 from domain.wait_reasons import OUTAGES, as_clause
 from monitoring import incidents as incident_store
 from monitoring.dashboard import WorkSummary

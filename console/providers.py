@@ -20,7 +20,7 @@ from notifications.intake import preview
 from notifications.models import ProviderState
 from providers.labels import PROVIDERS
 
-from .sends import TEST_ADDRESSES, address_of_test, offered_devices
+from .sends import address_of_test, offered_devices
 from .texts.labels import CHANNEL_ICONS, CHANNELS, CIRCUIT_LABELS, HEALTH_LABELS, PLATFORM_LABELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
@@ -163,7 +163,7 @@ def rows(*, now: datetime) -> list[dict[str, Any]]:
 
 def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
     pause = health.pause
-    address_label, address_type = TEST_ADDRESSES[health.channel]
+    reach = health.channel.spec.reach
     return {
         "health": health,
         "label": _label(health.name),
@@ -189,8 +189,8 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
         "failed_share": percent(health.failures / health.attempts) if health.failures else "",
         "rate": _rate(health, now),
         "p95": latency(health.p95),
-        "address_label": address_label,
-        "address_type": address_type,
+        "address_label": reach.test_label,
+        "address_type": reach.test_input,
     }
 
 

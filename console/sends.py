@@ -4,32 +4,30 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from console.widgets.search import entered_address
 from devices import queries as devices
 from devices.documents import DEVICES
 from devices.models import Platform
-from domain.states import Channel
+from domain.channels import Channel
 
 from .texts.labels import PLATFORM_LABELS
-from .widgets.search import pasted, without_separators
+from .widgets.search import pasted
 
 ADDRESS_LENGTH = 320
+TESTED_CHANNELS = tuple(channel for channel in Channel if not channel.is_inbox)
+"""Channels of which a page can send a test."""
 OFFERED = 20
 """Devices that a form offers: those seen last."""
-TEST_ADDRESSES = {
-    Channel.EMAIL: ("Email address", "email"),
-    Channel.PUSH: ("Device, or user ID", "text"),
-    Channel.WHATSAPP: ("Phone number, +351…", "tel"),
-}
-"""Label and type of the input of each channel's address."""
 _SHOWN = {"user_id": 1, "platform": 1, "device_model": 1}
 
 
 def address_of_test(request: HttpRequest, *, channel: Channel) -> str:
     """Return where a test goes to: for push, the newest active device of an entered user ID."""
-    text = pasted(request.POST.get("address", ""))[:ADDRESS_LENGTH]
-    if channel is Channel.WHATSAPP:
-        return without_separators(text)
-    if channel is Channel.PUSH and text:
+    entered = request.POST.get("address", "")
+    if (kind := channel.spec.address) is not None:
+        return entered_address(kind, entered)[:ADDRESS_LENGTH]
+    text = pasted(entered)[:ADDRESS_LENGTH]
+    if channel.has_devices and text:
         known = DEVICES().find_one({"_id": text}, {"_id": 1})
         own = () if known else devices.page(user_id=text, limit=devices.MAX_PAGE).documents
         return next((str(device["_id"]) for device in own if device["is_active"]), text)

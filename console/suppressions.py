@@ -18,10 +18,10 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from domain.addresses import ADDRESS_CHANNELS, EMAIL
-from domain.states import Channel
+from console.widgets.search import entered_address
+from domain.addresses import InvalidAddressError
+from domain.channels import ADDRESS_CHANNELS, Channel
 from domain.time import utc_now
-from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from notifyproject.db.fields import choices
 from recipients.masking import can_see_addresses, mask_address
 from recipients.models import Suppression, SuppressionReason
@@ -36,9 +36,7 @@ from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
 from .widgets.search import (
     explain_refusal,
-    pasted,
     searched_addresses,
-    without_separators,
 )
 
 CHANNELS = tuple((name, CHANNEL_LABELS[Channel(name)]) for name in ADDRESS_CHANNELS)
@@ -89,13 +87,10 @@ class SuppressionForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """Return the fields, with the address normalized. Adds the errors of the API."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if address := cleaned.get("address"):
+        if (address := cleaned.get("address")) and cleaned.get("channel"):
             try:
-                cleaned["address"] = (
-                    normalize_email(pasted(address))
-                    if cleaned.get("channel") == EMAIL
-                    else normalize_phone(without_separators(pasted(address)))
-                )
+                kind = Channel(cleaned["channel"]).address_kind
+                cleaned["address"] = kind.normalize(entered_address(kind, address))
             except InvalidAddressError as error:
                 self.add_error("address", str(error))
         if expires_at := cleaned.get("expires_at"):

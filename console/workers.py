@@ -8,7 +8,8 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import utc_now
 from monitoring import workers
 from notifications.models import Heartbeat

@@ -25,7 +25,7 @@ from typing import Any, cast
 import structlog
 
 from devices.models import Platform
-from domain.addresses import address_key
+from domain.channels import address_key
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import encryption, valkey
 from providers.contract import Provider

@@ -12,6 +12,7 @@ import structlog
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
+from domain.channels import INBOX
 from domain.content import Content
 from domain.digests import (
     RECHECK,
@@ -25,7 +26,7 @@ from domain.digests import (
 )
 from domain.errors import FailureCode
 from domain.plans import Until, how_reached
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from domain.time import Clock, utc_now
 from domain.zones import first_known_zone
 from notifications import callback_events
@@ -592,7 +593,7 @@ def _subject_at(member: ClaimedDelivery, now: datetime) -> str | None:
         return stored
     with suppress(TemplateError):
         return rendering.render_message(
-            channel=Channel.IN_APP,
+            channel=INBOX,
             content=member.content,
             data=member.data,
             recipient=member.recipient,

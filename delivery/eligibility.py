@@ -7,9 +7,10 @@ from typing import Any
 
 import structlog
 
+from domain.channels import ADDRESS_CHANNELS
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from domain.time import QuietHours
 from domain.wait_reasons import describe_hold
 from domain.zones import first_known_zone
@@ -22,7 +23,6 @@ from recipients import queries as recipients
 from recipients.queries import RecipientSnapshot, Refusal, RegisteredRecipient
 
 log = structlog.get_logger(__name__)
-ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
 _NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 TOO_LATE = "Its step of the plan couldn't begin in time."
 S = DeliveryStatus
@@ -45,7 +45,7 @@ def check_eligibility(
         or _check_reachable(claimed, refusal=refusal, has_provider=has_provider)
     ):
         return reason
-    is_exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
+    is_exempt = claimed.priority is Priority.CRITICAL or claimed.channel.is_inbox
     until = quiet.until(now) if quiet and not is_exempt else None
     return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None
 
@@ -97,7 +97,7 @@ def _check_reachable(
         return NotSent(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if refusal is not None:
         return NotSent(claimed, S.SUPPRESSED, refusal.code, refusal.reason)
-    if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
+    if claimed.channel in ADDRESS_CHANNELS and not claimed.recipient.address(claimed.channel):
         return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
     return None
 

@@ -9,7 +9,7 @@ import structlog
 from devices import status
 from devices.models import DeactivationReason
 from devices.status import Evidence
-from domain.addresses import address_key
+from domain.channels import address_key
 from domain.errors import (
     FailureCode,
     InvalidRecipientError,

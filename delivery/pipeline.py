@@ -13,7 +13,7 @@ from typing import Self
 from bson import ObjectId
 from django.conf import settings
 
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import Clock, utc_now
 from notifications.catalog.limits import active_limits
 from notifications.queueing.wakeups import Wakeup

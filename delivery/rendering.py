@@ -10,7 +10,7 @@ from bson import ObjectId
 from domain import retry
 from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.catalog import types
 from notifications.content import engine, redaction, reminders, rendering
 from notifications.store.claims import ClaimedDelivery, NotSent
@@ -71,7 +71,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None, now: dat
         unsubscribe_url=unsubscribe.unsubscribe_url(claimed),
         now=now,
     )
-    if claimed.channel is not Channel.WHATSAPP:
+    if not claimed.channel.spec.has_service_window:
         return message
     templates = types.whatsapp_templates(claimed.type)
     locale = claimed.recipient.locale

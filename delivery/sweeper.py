@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from domain import queues, retry
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications.broadcasts import control
 from notifications.bulk import runner
 from notifications.catalog import types

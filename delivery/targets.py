@@ -8,8 +8,9 @@ from functools import partial
 from devices import preferences as device_preferences
 from devices import queries as devices
 from domain import retry
+from domain.channels import Channel
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.device_attempts import DeviceHistory, device_histories
@@ -30,7 +31,7 @@ class SendTarget:
     device_id: str | None = None
     platform: str = ""
     window_open: bool = True
-    """False for WhatsApp outside the service window: only templates are allowed."""
+    """False outside the service window of a channel that has one: only templates are allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +49,17 @@ def resolve_targets(
     claims: Sequence[ClaimedDelivery], *, channel: Channel, now: datetime
 ) -> ResolvedTargets:
     """Return the targets of each claim, and what to do with each claim that has no target now."""
-    if channel is Channel.PUSH:
+    if channel.has_devices:
         return _resolve_devices(claims, now)
-    if channel is Channel.WHATSAPP:
-        phones = [c.recipient.phone or "" for c in claims]
-        windows = service_windows.open_windows(phones, now=now)
-        return ResolvedTargets(
-            targets={
-                c.reference: (replace(address_of(c), window_open=c.recipient.phone in windows),)
-                for c in claims
-            }
-        )
-    return ResolvedTargets(targets={c.reference: (address_of(c),) for c in claims})
+    targets = {c.reference: address_of(c) for c in claims}
+    if channel.spec.has_service_window:
+        addresses = [target.address for target in targets.values()]
+        windows = service_windows.open_windows(addresses, now=now)
+        targets = {
+            reference: replace(target, window_open=target.address in windows)
+            for reference, target in targets.items()
+        }
+    return ResolvedTargets(targets={reference: (target,) for reference, target in targets.items()})
 
 
 def address_of(claimed: ClaimedDelivery) -> SendTarget:

@@ -10,7 +10,8 @@ from functools import partial
 from bson import ObjectId
 from django.conf import settings
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import Clock, utc_now
 from notifications.broadcasts import runner
 from notifications.queueing import fair_queue, wakeups

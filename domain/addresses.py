@@ -1,15 +1,13 @@
-"""Folds addresses to the form that is compared, and computes their digests. Pure."""
+"""Kinds of addresses: how each is checked, written, and compared. Pure."""
 
-import hashlib
 import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
-from email_validator import EmailNotValidError, validate_email
-
-from .states import Channel
-
-EMAIL, WHATSAPP = Channel.EMAIL.value, Channel.WHATSAPP.value
-ADDRESS_CHANNELS = (EMAIL, WHATSAPP)
-"""Channels with an address. Push goes to devices, and in-app to an inbox."""
+import phonenumbers
+from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
 
 _BRAZILIAN_MOBILE = re.compile(r"(\+55[1-9]\d)9([6-9]\d{7})", re.ASCII)
 _OTHER_FORMS = (
@@ -21,20 +19,70 @@ _OTHER_FORMS = (
 """Brazil and Mexico: the older form, without the ninth digit, or with a 1 after the country code.
 Argentina: the 9 of a mobile number is dialled from abroad only. Benin: numbers had eight digits
 until November 2024, and keep them after 01."""
+_E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
+_SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
+"""Address whose validity depends on its domain alone; domains are cached."""
+_SIMPLE_LENGTH = 200
+_LOCAL_PART_LENGTH = 64
+_ENDS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "".join(
+    map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF))
+)
+"""Blanks and invisible characters, such as the marks of direction that copying a number adds."""
+_MAX_NAMED = 400
 
 
-def address_key(channel: str, address: str) -> str:
-    """Return ``<channel>:<address>`` with the address folded."""
-    normal = fold_phone(address) if channel == WHATSAPP else _fold_email(address)
-    return f"{channel}:{normal}"
+class InvalidAddressError(ValueError):
+    """An invalid address. The message does not repeat the address."""
 
 
-def address_digest(channel: str, address: str) -> str:
-    """Return the SHA-256 digest of an address: 64 hex digits.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressKind:
+    """A kind of address. Channels of one kind send to the same field of a recipient."""
 
-    It is stored under a key only, since a phone number is found from its digest by trying all.
-    """
-    return hashlib.sha256(address_key(channel, address).encode(errors="replace")).hexdigest()
+    field: str
+    """The field of a recipient, in requests, documents, and the registry."""
+    name: str
+    placeholder: str
+    """What a form shows in an empty input."""
+    input_type: str
+    """The type of an HTML input."""
+    normalize: Callable[[str], str]
+    """Returns an address as it is stored. Raises InvalidAddressError."""
+    fold: Callable[[str], str]
+    """Returns an address as it is compared. Takes what a provider reports, valid or not."""
+
+    @property
+    def title(self) -> str:
+        """The name as a label."""
+        return self.name.capitalize()
+
+
+def trim(text: str) -> str:
+    """Return a text without blanks and invisible characters at its ends."""
+    return text.strip(_ENDS)
+
+
+def normalize_email(text: str) -> str:
+    """Return the normalized email address. Raises InvalidAddressError."""
+    # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
+    # a local part of over 64 characters.
+    try:
+        return _normal_email(text)
+    except EmailNotValidError:
+        expected = "Expected one address such as ada@example.com"
+        raise InvalidAddressError(f"{expected}{_email_fault(trim(text))}.") from None
+
+
+def normalize_phone(text: str) -> str:
+    """Return the number in E.164. Raises InvalidAddressError if it is malformed or can't exist."""
+    number = trim(text)
+    if _E164.fullmatch(number) and not _is_possible(number):
+        # As WhatsApp reports it: a Mexican number with a 1 is dialled without.
+        number = fold_phone(number)
+    if not _E164.fullmatch(number) or not _is_possible(number):
+        expected = "Expected a number in E.164 form such as +351912345678"
+        raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")
+    return number
 
 
 def fold_phone(phone: str) -> str:
@@ -47,7 +95,8 @@ def fold_phone(phone: str) -> str:
     return phone
 
 
-def _fold_email(address: str) -> str:
+def fold_email(address: str) -> str:
+    """Return an email address in lower case, with its domain in Unicode or ASCII made equal."""
     # Providers report ``bücher.example`` as ``xn--bcher-kva.example``.
     plain = address.lower()
     if plain.isascii():
@@ -59,3 +108,82 @@ def _fold_email(address: str) -> str:
     except EmailNotValidError:
         return plain
     return (parsed.ascii_email or plain).lower()
+
+
+def _email_fault(text: str) -> str:
+    """Return what is wrong with an address, if it's a common mistake. Repeats nothing of it."""
+    local_part, _, domain = text.rpartition("@")
+    is_dotted = ".." in text or local_part.startswith(".") or local_part.endswith(".")
+    faults = (
+        ("<" in text or ">" in text, ", without `<`, `>`, and a name"),
+        (text.count("@") > 1 and re.search("[,;]", text) is not None, ", not several"),
+        ('"' in local_part, "; a quoted part before the @ isn't supported"),
+        (is_dotted, "; a dot stands between two other characters"),
+        (not local_part.isascii(), "; the part before the @ isn't ASCII"),
+        ("@" in text and "." not in domain, "; the domain has no dot"),
+    )
+    return _invisible_fault(text) or next((text for is_found, text in faults if is_found), "")
+
+
+def _invisible_fault(text: str) -> str:
+    """Return the name and the place of the first character that nobody sees, or nothing."""
+    for index, character in enumerate(text[:_MAX_NAMED]):
+        if unicodedata.category(character) in ("Cf", "Cc", "Zs", "Zl", "Zp"):
+            name = unicodedata.name(character, "control character").lower()
+            return f"; character {index + 1} is U+{ord(character):04X} ({name})"
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _normal_email(text: str) -> str:
+    # Called twice per request: for its suppressions, and for the recipient. Blanks at the ends come
+    # with a copied address.
+    text = trim(text)
+    # Mail clients decode an encoded word, and would show another address.
+    if "=?" in text and "?=" in text:
+        raise EmailSyntaxError("an encoded word")
+    simple = _SIMPLE_EMAIL.fullmatch(text) if len(text) <= _SIMPLE_LENGTH else None
+    if simple is None or len(simple[1]) > _LOCAL_PART_LENGTH:
+        return _validated(text)
+    return f"{simple[1]}@{_normal_domain(simple[2])}"
+
+
+@lru_cache(maxsize=4096)
+def _normal_domain(domain: str) -> str:
+    return _validated(f"a@{domain}").rpartition("@")[2]
+
+
+def _validated(text: str) -> str:
+    return validate_email(
+        text, check_deliverability=False, strict=True, allow_smtputf8=False, test_environment=True
+    ).normalized
+
+
+@lru_cache(maxsize=4096)
+def _is_possible(number: str) -> bool:
+    try:
+        return phonenumbers.is_possible_number(phonenumbers.parse(number, None))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+EMAIL_ADDRESS = AddressKind(
+    field="email",
+    name="email address",
+    placeholder="name@example.com",
+    input_type="email",
+    normalize=normalize_email,
+    fold=fold_email,
+)
+PHONE_NUMBER = AddressKind(
+    field="phone",
+    name="phone number",
+    placeholder="+351…",
+    input_type="tel",
+    normalize=normalize_phone,
+    fold=fold_phone,
+)
+ADDRESS_KINDS: Mapping[str, AddressKind] = {
+    kind.field: kind for kind in (EMAIL_ADDRESS, PHONE_NUMBER)
+}
+"""The kinds of addresses that a recipient has, by their fields."""

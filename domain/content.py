@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-from .states import Channel
+from .channels import Channel
 from .stored import known_fields
 
 MAX_ATTACHMENTS = 10
@@ -62,8 +62,9 @@ class Recipient:
         return replace(self, **hidden) if hidden else self
 
     def address(self, channel: Channel) -> str | None:
-        """Return the email address or phone number for a channel, None for push and in-app."""
-        return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
+        """Return the address for a channel, None for a channel without addresses."""
+        kind = channel.spec.address
+        return None if kind is None else getattr(self, kind.field)
 
 
 class InterruptionLevel(StrEnum):

@@ -10,7 +10,7 @@ from datetime import datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from .states import Channel
+from .channels import Channel
 from .time import resolve_local
 from .zones import first_known_zone
 

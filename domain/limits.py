@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from .states import Category, Channel
+from .channels import Channel
+from .states import Category
 
 MAX_USES = 100
 """Highest maximum of a limit, since the times of all uses are in one document."""

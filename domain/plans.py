@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from .states import Channel, DeliveryStatus
+from .channels import Channel
+from .states import DeliveryStatus
 
 S = DeliveryStatus
 MAX_STEPS = 6
@@ -54,7 +55,7 @@ class Plan:
 def may_reach(channel: Channel, status: DeliveryStatus, *, until: Until) -> bool:
     """Return whether a delivery, open or sent, may still meet the goal, so that steps wait."""
     # In-app always delivers, which says nothing about the recipient.
-    is_proof = until is not Until.DELIVERED or channel is not Channel.IN_APP
+    is_proof = until is not Until.DELIVERED or not channel.is_inbox
     return is_proof and status not in ENDED_UNREACHED
 
 
@@ -76,7 +77,7 @@ def how_reached(
         return "marked as read"
     if until is Until.READ:
         return None
-    delivered = [c for c in _with_status(statuses, S.DELIVERED) if c is not Channel.IN_APP]
+    delivered = [c for c in _with_status(statuses, S.DELIVERED) if not c.is_inbox]
     return f"delivered by {delivered[0]}" if delivered else None
 
 

@@ -1,6 +1,7 @@
 """Names of the Celery queues."""
 
-from .states import Channel, Priority
+from .channels import Channel
+from .states import Priority
 
 SERVICE = "service"
 """Short tasks that other work depends on, such as the sweep."""

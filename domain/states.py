@@ -5,15 +5,6 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Channel(StrEnum):
-    """A channel that reaches a recipient."""
-
-    EMAIL = "email"
-    PUSH = "push"
-    WHATSAPP = "whatsapp"
-    IN_APP = "in_app"
-
-
 class Priority(StrEnum):
     """The urgency of a notification; each has its own queues, served in strict order."""
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from .channels import Channel
 from .digests import RECHECK
 from .errors import FailureCode
 from .plans import FIRST_STEP
-from .states import OPEN, Channel, DeliveryStatus
+from .states import OPEN, DeliveryStatus
 
 S = DeliveryStatus
 _LIMIT = re.compile(r"\(limit ([^()]{1,64})\)")

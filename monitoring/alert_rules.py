@@ -12,7 +12,7 @@ from access.documents import API_CLIENTS
 from callbacks.documents import CALLBACKS
 from delivery import circuit_breaker, provider_pauses
 from delivery.heartbeats import last_sweep
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection

@@ -9,7 +9,8 @@ from django.conf import settings
 from access.clients import registry
 from access.models import StaffUser
 from devices import queries as devices
-from domain.states import Channel
+from domain.addresses import EMAIL_ADDRESS
+from domain.channels import INBOX, PUSH, Channel, channels_of
 from notifications import validation
 from notifications.intake import acceptance, requests
 from recipients import queries as recipients
@@ -146,11 +147,11 @@ def _channels(operator: Operator, incident: IncidentDocument) -> list[Channel]:
     """Return an operator's channels, without the broken one unless there is no other."""
     possible: list[Channel] = []
     if operator.email:
-        possible.append(Channel.EMAIL)
+        possible += channels_of(EMAIL_ADDRESS)
     if operator.user_id:
-        possible.append(Channel.IN_APP)
+        possible.append(INBOX)
         if devices.find_push_targets(user_ids=[operator.user_id]).by_user:
-            possible.append(Channel.PUSH)
+            possible.append(PUSH)
     return [
         channel for channel in possible if channel != incident.get("broken_channel")
     ] or possible

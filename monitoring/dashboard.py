@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from delivery.heartbeats import last_sweep
-from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
+from domain.channels import Channel
+from domain.states import DeliveryStatus, NotificationStatus, Priority
 from domain.wait_reasons import HELD, WaitReason, find_waits
 from notifications import queries
 from notifications.documents.notification import NOTIFICATIONS

@@ -11,7 +11,8 @@ from delivery import circuit_breaker, provider_pauses, rate_limiter
 from delivery.circuit_breaker import CircuitState, State
 from delivery.provider_pauses import Pause
 from delivery.rate_limiter import RateStatus
-from domain.states import AttemptStatus, Channel
+from domain.channels import Channel
+from domain.states import AttemptStatus
 from providers.contract import Provider
 from providers.registry import providers_for
 
@@ -155,7 +156,7 @@ def _configured() -> list[tuple[Channel, Provider]]:
     return [
         (channel, provider)
         for channel in Channel
-        if channel is not Channel.IN_APP
+        if not channel.is_inbox
         for provider in providers_for(channel)
     ]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus, NotificationStatus
+from domain.channels import PUSH
+from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus, NotificationStatus
 from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db.collections import collection
 
@@ -89,7 +90,7 @@ def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statisti
     if by is GroupBy.PLATFORM:
         cap = PLATFORM_CAP
         statuses = [status.value for status in DeliveryStatus]
-        push = {"channel": Channel.PUSH.value, "status": {"$in": statuses}}
+        push = {"channel": PUSH.value, "status": {"$in": statuses}}
         match["delivery"] = {"$elemMatch": push}
         if selection.user_id is None:
             # Without a hint: MongoDB tries the index of pushes and that of the client's list.

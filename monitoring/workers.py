@@ -10,7 +10,8 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain import queues
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications.documents.records import DELIVERY_ATTEMPTS, HEARTBEATS
 from notifications.queries import COUNT_CAP
 from notifications.queueing import backlog

@@ -11,8 +11,9 @@ from pymongo.errors import PyMongoError
 
 from callbacks import outbox, subscriptions
 from callbacks.events import Event, EventType
+from domain.channels import INBOX
 from domain.queues import CALLBACKS
-from domain.states import OPEN, Channel, DeliveryStatus
+from domain.states import OPEN, DeliveryStatus
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store import callback_marks
 from notifications.store.new_notifications import NewNotification
@@ -158,7 +159,7 @@ def _statuses_passed(delivery: DeliveryDocument) -> list[DeliveryStatus]:
     if status is S.FAILED and sent_at is not None and tried_at is not None and sent_at >= tried_at:
         # The provider had accepted the last attempt.
         passed.insert(0, S.SENT)
-    if delivery["channel"] == Channel.IN_APP and S.SENT in passed:
+    if delivery["channel"] == INBOX and S.SENT in passed:
         # Delivered by being stored: no provider accepts it.
         passed.remove(S.SENT)
     return passed

@@ -8,15 +8,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.addresses import AddressKind
+from domain.channels import Channel
 from domain.digests import DigestStatus
-from domain.states import (
-    PHASES,
-    AttemptStatus,
-    Channel,
-    DeliveryStatus,
-    NotificationStatus,
-    Phase,
-)
+from domain.states import PHASES, AttemptStatus, DeliveryStatus, NotificationStatus, Phase
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.documents.policies import DIGESTS, DigestDocument
 from notifications.documents.records import (
@@ -27,11 +22,13 @@ from notifications.documents.records import (
 )
 from notifications.store.digests import match_members
 from notifications.store.inbox import FEED_INDEX, MATCH_SENT
+from notifications.store.reading import recipient_of
 from notifications.store.references import AttemptReference
 from notifications.store.search_keys import (
     INACTIVE_KEY,
     SEARCH_INDEX,
     KeyKind,
+    address_search_key,
     search_key,
     source_key,
 )
@@ -237,10 +234,10 @@ def page(
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """An attempt that a provider's message ID names, and the email address it went to."""
+    """An attempt that a provider's message ID names, and the address it went to."""
 
     reference: AttemptReference
-    email: str | None
+    address: str | None
 
 
 def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessage]]:
@@ -255,31 +252,34 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessa
             "delivery.channel": 1,
             "delivery.provider_message_id": 1,
             "delivery.attempt_count": 1,
-            "recipient.email": 1,
+            "recipient": 1,
         },
         hint=SEARCH_INDEX,
     )
     sent: dict[str, list[SentMessage]] = {}
     for document in found:
-        email = document.get("recipient", {}).get("email")
+        recipient = recipient_of(document)
         for delivery in document["delivery"]:
             if (provider_id := delivery.get("provider_message_id")) in wanted:
                 channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
                 reference = AttemptReference(document["_id"], channel, attempt)
-                sent.setdefault(provider_id, []).append(SentMessage(reference, email))
+                sent.setdefault(provider_id, []).append(
+                    SentMessage(reference, recipient.address(channel))
+                )
     return sent
 
 
-def only_tested(emails: Collection[str]) -> set[str]:
+def only_tested(channel: Channel, addresses: Collection[str]) -> set[str]:
     """Return which of these addresses got messages of test clients, and no other.
 
     An address with more than MAX_TESTED of them doesn't count: not all of its messages are read.
     """
-    return {email for email in set(emails) if _is_only_tested(email)}
+    kind = channel.spec.address
+    return {address for address in set(addresses) if kind and _is_only_tested(kind, address)}
 
 
-def _is_only_tested(email: str) -> bool:
-    keys = [search_key(KeyKind.EMAIL, spelling) for spelling in {email, email.lower()}]
+def _is_only_tested(kind: AddressKind, address: str) -> bool:
+    keys = [address_search_key(kind, spelling) for spelling in {address, address.lower()}]
     wanted, limit = {"search_keys": {"$in": keys}}, MAX_TESTED + 1
     found = NOTIFICATIONS().find(
         wanted, {"_id": 0, "is_test": 1}, hint=SEARCH_INDEX, limit=limit, batch_size=limit

@@ -1,4 +1,4 @@
-"""Validates fields: addresses, links, channels, and storable values, and collects problems."""
+"""Validates fields: links, channels, and storable values, and collects problems."""
 
 import difflib
 import math
@@ -6,30 +6,17 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-import phonenumbers
-from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
 from msgspec import Meta
 
-from domain import addresses
+from domain.channels import Channel
 from domain.hosts import is_private_name
 from domain.identifiers import find_identifier_fault
 from domain.languages import is_known, normalize_language
-from domain.states import Channel, Priority
+from domain.states import Priority
 
-_E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
-_SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
-"""Address whose validity depends on its domain alone; domains are cached."""
-_SIMPLE_LENGTH = 200
-_ENDS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "".join(
-    map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF))
-)
-"""Blanks and invisible characters, such as the marks of direction that copying a number adds."""
-MAX_NAMED = 400
-_LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 FORBIDDEN_SCHEMES = frozenset(
     {
@@ -71,7 +58,7 @@ _LANGUAGE = re.compile(
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
-ALIASES = {"in-app": Channel.IN_APP}
+ALIASES = {channel.value.replace("_", "-"): channel for channel in Channel if "_" in channel}
 ALL: Final = "all"
 """Selects every channel that can reach the recipient, also as the only element of a list."""
 MIN_FUZZY = 4
@@ -90,95 +77,6 @@ def enum_of(values: Iterable[str]) -> Meta:
 ChannelName = Annotated[str, enum_of([*Channel, ALL])]
 ChannelNames = list[ChannelName] | Literal["all"]
 PriorityName = Annotated[str, enum_of(Priority)]
-
-
-class InvalidAddressError(ValueError):
-    """An invalid address. The message does not repeat the address."""
-
-
-def normalize_email(text: str) -> str:
-    """Return the normalized email address. Raises InvalidAddressError."""
-    # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
-    # a local part of over 64 characters.
-    try:
-        return _normal_email(text)
-    except EmailNotValidError:
-        expected = "Expected one address such as ada@example.com"
-        raise InvalidAddressError(f"{expected}{_email_fault(trim(text))}.") from None
-
-
-def trim(text: str) -> str:
-    """Return a text without blanks and invisible characters at its ends."""
-    return text.strip(_ENDS)
-
-
-def _email_fault(text: str) -> str:
-    """Return what is wrong with an address, if it's a common mistake. Repeats nothing of it."""
-    local_part, _, domain = text.rpartition("@")
-    is_dotted = ".." in text or local_part.startswith(".") or local_part.endswith(".")
-    faults = (
-        ("<" in text or ">" in text, ", without `<`, `>`, and a name"),
-        (text.count("@") > 1 and re.search("[,;]", text) is not None, ", not several"),
-        ('"' in local_part, "; a quoted part before the @ isn't supported"),
-        (is_dotted, "; a dot stands between two other characters"),
-        (not local_part.isascii(), "; the part before the @ isn't ASCII"),
-        ("@" in text and "." not in domain, "; the domain has no dot"),
-    )
-    return _invisible_fault(text) or next((text for is_found, text in faults if is_found), "")
-
-
-def _invisible_fault(text: str) -> str:
-    """Return the name and the place of the first character that nobody sees, or nothing."""
-    for index, character in enumerate(text[:MAX_NAMED]):
-        if unicodedata.category(character) in ("Cf", "Cc", "Zs", "Zl", "Zp"):
-            name = unicodedata.name(character, "control character").lower()
-            return f"; character {index + 1} is U+{ord(character):04X} ({name})"
-    return ""
-
-
-def normalize_phone(text: str) -> str:
-    """Return the number in E.164. Raises InvalidAddressError if it is malformed or can't exist."""
-    number = trim(text)
-    if _E164.fullmatch(number) and not _is_possible(number):
-        # As WhatsApp reports it: a Mexican number with a 1 is dialled without.
-        number = addresses.fold_phone(number)
-    if not _E164.fullmatch(number) or not _is_possible(number):
-        expected = "Expected a number in E.164 form such as +351912345678"
-        raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")
-    return number
-
-
-@lru_cache(maxsize=4096)
-def _normal_email(text: str) -> str:
-    # Called twice per request: for its suppressions, and for the recipient. Blanks at the ends come
-    # with a copied address.
-    text = trim(text)
-    # Mail clients decode an encoded word, and would show another address.
-    if "=?" in text and "?=" in text:
-        raise EmailSyntaxError("an encoded word")
-    simple = _SIMPLE_EMAIL.fullmatch(text) if len(text) <= _SIMPLE_LENGTH else None
-    if simple is None or len(simple[1]) > _LOCAL_PART_LENGTH:
-        return _validated(text)
-    return f"{simple[1]}@{_normal_domain(simple[2])}"
-
-
-@lru_cache(maxsize=4096)
-def _normal_domain(domain: str) -> str:
-    return _validated(f"a@{domain}").rpartition("@")[2]
-
-
-def _validated(text: str) -> str:
-    return validate_email(
-        text, check_deliverability=False, strict=True, allow_smtputf8=False, test_environment=True
-    ).normalized
-
-
-@lru_cache(maxsize=4096)
-def _is_possible(number: str) -> bool:
-    try:
-        return phonenumbers.is_possible_number(phonenumbers.parse(number, None))
-    except phonenumbers.NumberParseException:
-        return False
 
 
 def has_control_characters(text: str) -> bool:

@@ -10,8 +10,7 @@ import structlog
 from access.clients import inbox_tokens
 from devices import queries as devices
 from devices import registration as devices_registration
-from domain.addresses import WHATSAPP
-from domain.states import Channel
+from domain.channels import Channel, addresses_in
 from notifications.store import digests, limit_uses, removal
 from notifications.store.removal import Erasable
 from recipients import (
@@ -60,9 +59,7 @@ def erase(
     registered = registration.begin_erasure(user_id, now=now)
     if registered is not None or removal.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
-    addresses = _all_forms(
-        _addresses(registered.get("email"), registered.get("phone")) if registered else []
-    )
+    addresses = _all_forms(addresses_in(registered) if registered else [])
     device_count, count, is_complete = 0, 0, False
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
         device_count += sum(
@@ -75,7 +72,7 @@ def erase(
     for batch in _batches(user_id, addresses):
         # Addresses come first: once the notifications are erased, nothing refers to them.
         # Those of the registration come last, since an identity leads to their other forms.
-        named = {pair for person in batch for pair in _addresses(person.email, person.phone)}
+        named = {pair for person in batch for pair in person.addresses}
         _erase_addresses(_all_forms(named.difference(addresses)))
         count += removal.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
@@ -105,25 +102,21 @@ def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator
 
 
 def _all_forms(pairs: Iterable[tuple[Channel, str]]) -> list[tuple[Channel, str]]:
-    """Add what else WhatsApp calls the person of a number: its other forms, and user IDs."""
+    """Add what else a provider calls the person of an address: its other forms, and user IDs."""
     given = list(pairs)
-    phones = [address for channel, address in given if channel is Channel.WHATSAPP]
-    found = whatsapp_identities.identifiers_of(phones)
-    others = [(Channel.WHATSAPP, name) for every in found.values() for name in every]
+    named = [(channel, address) for channel, address in given if channel.spec.has_identities]
+    found = whatsapp_identities.identifiers_of([address for _, address in named])
+    others = [(channel, name) for channel, address in named for name in found[address]]
     return list(dict.fromkeys((*given, *others)))
 
 
 def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
     """Erase addresses outside of notifications. Their suppressions stay, anonymized."""
-    known = [(channel.value, address) for channel, address in pairs]
+    given = list(pairs)
+    known = [(channel.value, address) for channel, address in given]
     suppressions.anonymize(known)
-    phones = [address for channel, address in known if channel == WHATSAPP]
+    phones = [address for channel, address in given if channel.spec.has_identities]
     service_windows.delete(phones)
     whatsapp_identities.delete(phones)
     for channel, address in known:
         suppressions.clear_soft_bounces(channel=channel, address=address)
-
-
-def _addresses(email: str | None, phone: str | None) -> list[tuple[Channel, str]]:
-    pairs = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
-    return [(channel, address) for channel, address in pairs if address]

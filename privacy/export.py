@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from devices import queries as devices
 from devices.documents import DeviceDocument
-from domain.addresses import EMAIL, WHATSAPP
+from domain.channels import addresses_in
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.documents.records import DELIVERY_ATTEMPTS, DeliveryAttemptDocument
 from notifyproject.db import paging
@@ -52,7 +52,6 @@ def export(
 ) -> Export:
     """Return a recipient's data and a page of notifications, of one client or of all."""
     recipient = registration.get(user_id)
-    email = recipient.get("email") if recipient else None
     phone = recipient.get("phone") if recipient else None
     match: dict[str, Any] = {"user_id": user_id}
     if client_id is not None:
@@ -61,8 +60,11 @@ def export(
     ids = [document["_id"] for document in page.documents]
     people = whatsapp_identities.identifiers_of([phone] if phone else ())
     names = people[phone] if phone else ()
-    addresses = [(EMAIL, email)] if email else []
-    addresses += [(WHATSAPP, name) for name in names]
+    addresses = [
+        (channel.value, name)
+        for channel, address in addresses_in(recipient or {})
+        for name in (names if channel.spec.has_identities else (address,))
+    ]
     attempts = DELIVERY_ATTEMPTS().find({"notification_id": {"$in": ids}})
     return Export(
         recipient=recipient,

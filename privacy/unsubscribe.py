@@ -8,7 +8,9 @@ import structlog
 from bson import ObjectId
 from django.conf import settings
 
-from domain.states import Category, Channel
+from domain.channels import Channel
+from domain.channels.spec import Shape
+from domain.states import Category
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform.encryption import DecryptionError, decrypt_token, encrypt_token
 from recipients import queries as recipients
@@ -50,8 +52,8 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 def unsubscribe_url(claimed: ClaimedDelivery) -> str | None:
     """Return the unsubscribe link for a marketing email, or None for any other delivery."""
     address = claimed.recipient.address(claimed.channel)
-    is_marketing_email = (claimed.category, claimed.channel) == (Category.MARKETING, Channel.EMAIL)
-    if not is_marketing_email or address is None:
+    is_mail = claimed.channel.spec.shape is Shape.MAIL
+    if claimed.category is not Category.MARKETING or not is_mail or address is None:
         return None
     return url_for(
         channel=claimed.channel,

@@ -11,8 +11,9 @@ from typing import Any
 from django.conf import settings
 from django.core.signals import setting_changed
 
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
+from providers.labels import channel_of
 
 from .contract import Provider
 from .in_app import InAppProvider
@@ -104,26 +105,32 @@ def whatsapp(*, sandbox: bool = False) -> WhatsApp:
 
 
 def _factories(channel: Channel, *, test: bool) -> list[Callable[[], Provider]]:
-    if channel is Channel.IN_APP:
+    if channel.is_inbox:
         return [InAppProvider]
     if test:
-        sandbox_factories: dict[Channel, Callable[..., Provider]] = {
-            Channel.EMAIL: sendgrid,
-            Channel.PUSH: fcm,
-            Channel.WHATSAPP: whatsapp,
+        sandboxes: dict[str, tuple[Callable[..., Provider], str]] = {
+            "sendgrid": (sendgrid, settings.SANDBOX_URL),
+            "fcm": (fcm, settings.SANDBOX_URL and settings.SANDBOX_FCM_CREDENTIALS),
+            "whatsapp": (whatsapp, settings.SANDBOX_URL),
         }
-        has_account = channel is not Channel.PUSH or settings.SANDBOX_FCM_CREDENTIALS
-        is_set_up = settings.SANDBOX_URL and has_account
-        return [partial(sandbox_factories[channel], sandbox=True)] if is_set_up else []
-    if channel is Channel.EMAIL:
-        mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
-        names = settings.EMAIL_PROVIDERS
         return [
-            mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL
+            partial(factory, sandbox=True)
+            for name, (factory, is_set_up) in sandboxes.items()
+            if is_set_up and channel_of(name) is channel
         ]
-    if channel is Channel.PUSH:
-        return [fcm] if settings.FCM_CREDENTIALS else []
-    return [whatsapp] if settings.WHATSAPP_TOKEN else []
+    accounts: dict[str, tuple[Callable[[], Provider], str]] = {
+        "sendgrid": (sendgrid, settings.SENDGRID_URL),
+        "smtp": (smtp, "always"),
+        "fcm": (fcm, settings.FCM_CREDENTIALS),
+        "whatsapp": (whatsapp, settings.WHATSAPP_TOKEN),
+    }
+    # Email has an order of preference.
+    names = (*settings.EMAIL_PROVIDERS, "fcm", "whatsapp")
+    return [
+        factory
+        for factory, is_set_up in (accounts[name] for name in names if channel_of(name) is channel)
+        if is_set_up
+    ]
 
 
 def clear(**_: Any) -> None:

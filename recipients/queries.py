@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from domain.addresses import address_key
+from domain.channels import Channel, address_key
 from domain.errors import FailureCode
-from domain.states import Channel
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
@@ -56,8 +55,9 @@ class RegisteredRecipient:
     quiet_hours: PersonalQuietHoursDocument | None = None
 
     def address(self, channel: Channel) -> str | None:
-        """Return the email address or phone number for a channel, None for push and in-app."""
-        return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
+        """Return the address for a channel, None for a channel without addresses."""
+        kind = channel.spec.address
+        return None if kind is None else getattr(self, kind.field)
 
     def preference(self, *, type_slug: str, category: str, is_locked: bool) -> Preference:
         """Return the preference for a type, as :func:`preferences.preference_for` does.

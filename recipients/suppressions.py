@@ -7,12 +7,7 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from domain.addresses import (
-    ADDRESS_CHANNELS,
-    WHATSAPP,
-    address_digest,
-    address_key,
-)
+from domain.channels import ADDRESS_CHANNELS, IDENTITY_CHANNELS, address_digest, address_key
 from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.paging import Cursor, Page
@@ -140,7 +135,8 @@ def _suppress(
     match = {"_id": stored["_id"] if stored else ids[0]}
     key = match["_id"].removesuffix(f":{reason.value}")
     identity = {"key": key, "channel": channel, "reason": reason.value}
-    own = {**values, "address": address.lower() if channel != WHATSAPP else address}
+    # A user ID has capital letters.
+    own = {**values, "address": address if channel in IDENTITY_CHANNELS else address.lower()}
     change: list[dict[str, Any]] = [*_keep_stricter(own, values["created_at"]), {"$set": identity}]
     if reason in RECIPIENT_REASONS:
         # The last wish counts: an opt-in that is older, and arrives later, doesn't lift it.
@@ -155,8 +151,8 @@ def _suppress(
 def _other_identifiers(
     channel: str, address: str, reasons: Iterable[SuppressionReason]
 ) -> tuple[str, ...]:
-    """Return what else WhatsApp calls the person, if one of the reasons concerns a person."""
-    if channel != WHATSAPP or PERSONAL_REASONS.isdisjoint(reasons):
+    """Return what else a provider calls the person, if one of the reasons concerns a person."""
+    if channel not in IDENTITY_CHANNELS or PERSONAL_REASONS.isdisjoint(reasons):
         return ()
     return whatsapp_identities.identifiers_of([address])[address][1:]
 

@@ -7,12 +7,14 @@ sent to. What arrived under an unknown user ID waits there until its number is k
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from domain.addresses import WHATSAPP
+from domain.channels import IDENTITY_CHANNELS
 
 from . import service_windows, suppressions, whatsapp_identities
 from .models import SuppressionReason
 from .suppressions import PERSONAL_REASONS, RECIPIENT_REASONS
 from .whatsapp_identities import RETENTION, is_number
+
+(_CHANNEL,) = IDENTITY_CHANNELS
 
 
 def learn(phones: Mapping[str, str], *, now: datetime) -> int:
@@ -56,17 +58,17 @@ def _join(phone: str, now: datetime) -> None:
     _copy(known, phone, reasons=PERSONAL_REASONS, now=now)
     # Nothing is sent to a user ID, so its number's records are enough. The number got them first.
     service_windows.delete(users)
-    suppressions.remove_all(channel=WHATSAPP, addresses=users)
+    suppressions.remove_all(channel=_CHANNEL, addresses=users)
 
 
 def _copy(
     sources: Iterable[str], address: str, *, reasons: Collection[SuppressionReason], now: datetime
 ) -> None:
     for source in sources:
-        for found in suppressions.find_by_address(channel=WHATSAPP, address=source):
+        for found in suppressions.find_by_address(channel=_CHANNEL, address=source):
             if found["reason"] in reasons and suppressions.is_active(found, now=now):
                 suppressions.suppress(
-                    channel=WHATSAPP,
+                    channel=_CHANNEL,
                     address=address,
                     reason=SuppressionReason(found["reason"]),
                     source=found["source"],

@@ -8,7 +8,8 @@ from callbacks import outbox, worker
 from delivery import digests, heartbeats, sweeper
 from delivery import worker as delivery_worker
 from delivery.runtime import SendingRuntime
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import utc_now
 from monitoring import alerts, rollup
 from notifications import callback_events

@@ -13,7 +13,8 @@ from callbacks import endpoints
 from callbacks.documents import CallbackDocument, CallbackMessageDocument
 from callbacks.events import SUBSCRIBABLE, CallbackState, CallbackStatus, DisabledReason, EventType
 from callbacks.models import URL_LENGTH
-from domain.states import Channel, DeliveryStatus, NotificationStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus, NotificationStatus
 from notifications.validation import ProblemCollector, enum_of
 
 from ..http import paging

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Meta
 
 from access.clients.inbox_tokens import InboxUser
-from domain.states import Category, Channel
+from domain.channels import Channel
+from domain.states import Category
 from domain.time import utc_now
 from monitoring.alert_rules import ALERT_TYPE
 from notifications.catalog import types

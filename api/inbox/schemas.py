@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.channels import INBOX
 from domain.content import Content, SecretExpiredError
-from domain.states import Category, Channel
+from domain.states import Category
 from notifications.catalog import types
 from notifications.catalog.types import ActionStyle
 from notifications.content import engine, rendering
@@ -150,7 +151,7 @@ def _subject_and_body(
         return content.subject, content.body
     try:
         message = rendering.render_message(
-            channel=Channel.IN_APP,
+            channel=INBOX,
             content=content,
             data=document["data"] if data is None else data,
             recipient=recipient_of(document),

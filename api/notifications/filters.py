@@ -9,7 +9,8 @@ from bson import ObjectId
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
-from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Phase
+from domain.channels import Channel
+from domain.states import Category, DeliveryStatus, NotificationStatus, Phase
 from notifications.catalog import types
 from notifications.queries import Filter, Ordering
 from notifications.validation import ProblemCollector

@@ -13,6 +13,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from devices.models import Platform
+from domain.channels import Channel
 from domain.content import InterruptionLevel
 from domain.plans import Until
 from domain.states import (
@@ -21,7 +22,6 @@ from domain.states import (
     SUCCEEDED,
     AttemptStatus,
     Category,
-    Channel,
     DeliveryStatus,
     NotificationStatus,
     Phase,

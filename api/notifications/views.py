@@ -10,7 +10,8 @@ from django.contrib.admin.models import CHANGE, DELETION
 from access.clients.authentication import SafeWrite
 from access.models import APIClient, Scope
 from domain import time
-from domain.states import Channel, NotificationStatus
+from domain.channels import Channel
+from domain.states import NotificationStatus
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions import actions

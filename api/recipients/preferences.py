@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from domain.channels import Channel
 from domain.digests import Every
-from domain.states import Channel, Priority
+from domain.states import Priority
 from domain.time import MAX_REMINDER, MIN_REMINDER
 from domain.unchanged import UNCHANGED
 from notifications.catalog import types

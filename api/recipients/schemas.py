@@ -8,19 +8,15 @@ import msgspec
 from django.http import QueryDict
 from msgspec import UNSET, Meta, UnsetType
 
+from domain.addresses import InvalidAddressError, normalize_email, normalize_phone
+from domain.channels import Channel
 from domain.digests import Every
-from domain.states import Category, Channel
+from domain.states import Category
 from domain.time import parse_zone
 from domain.unchanged import UNCHANGED
 from notifications.catalog import types
 from notifications.catalog.digests import DEFAULT_AT, RECIPIENT_ZONE, Day
-from notifications.validation import (
-    InvalidAddressError,
-    ProblemCollector,
-    has_control_characters,
-    normalize_email,
-    normalize_phone,
-)
+from notifications.validation import ProblemCollector, has_control_characters
 from recipients.documents import RecipientDocument
 from recipients.registration import RecipientProfile
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.channels import Channel
 from domain.retry import UnknownPolicy
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest

@@ -8,7 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 from operator import attrgetter
 
-from domain.states import OPEN, TRANSITIONS, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import OPEN, TRANSITIONS, DeliveryStatus
 
 from .evidence import Evidence, Request, Step
 

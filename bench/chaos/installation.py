@@ -20,7 +20,8 @@ from bson import ObjectId
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, Server
 from sandbox import assembly

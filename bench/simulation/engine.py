@@ -29,9 +29,10 @@ from delivery.window import SendWindow, SendWindows
 from devices import registration as devices
 from devices.models import Platform
 from devices.registration import Registration
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.plans import Until, how_reached
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import truncate_to_milliseconds
 from notifications.actions import actions as resend_actions
 from notifications.actions.actions import InvalidStateError

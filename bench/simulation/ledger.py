@@ -13,8 +13,9 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.collection import Collection
 
+from domain.channels import Channel
 from domain.digests import DigestStatus
-from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus
+from domain.states import OPEN, AttemptStatus, DeliveryStatus
 from notifications.store.references import AttemptReference
 from notifyproject.db.collections import Document
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from domain.channels import Channel
 from domain.errors import (
     FailureCode,
     InvalidRecipientError,
@@ -16,7 +17,6 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from domain.states import Channel
 from notifications.store.references import AttemptReference
 from providers.contract import Receipt, ReceiptKind, SendRequest, SendResult
 

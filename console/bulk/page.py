@@ -16,13 +16,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from domain.channels import Channel
 from domain.states import (
     ACTIVE_BULK_STAGES,
     OPEN,
     BulkAction,
     BulkOutcome,
     BulkStage,
-    Channel,
     DeliveryStatus,
 )
 from domain.time import utc_now

@@ -8,7 +8,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import EmptyResultSet
 from django.http import HttpRequest, QueryDict
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.bulk import selection
 from notifications.bulk.operation import Selection
 from notifications.models import Notification

@@ -14,11 +14,12 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from domain.states import SUCCEEDED, Channel, DeliveryStatus
+from domain.addresses import InvalidAddressError
+from domain.channels import ADDRESS_CHANNELS, Channel
+from domain.states import SUCCEEDED, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions.actions import (
-    ADDRESS_FIELDS,
     ActionResult,
     ChannelSelection,
     Correction,
@@ -35,7 +36,6 @@ from notifications.documents.notification import (
 )
 from notifications.store.acceptance import recipient_document
 from notifications.store.reading import recipient_of
-from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from recipients import registration
 
 from ..texts.labels import CHANNELS, RESEND_RISKS, delivery_state
@@ -221,7 +221,7 @@ def _is_in_profile(document: NotificationDocument, channel: Channel) -> bool:
     user_id = document.get("user_id")
     profile = registration.get(user_id) if user_id else None
     address = recipient_of(document).address(channel)
-    return profile is not None and profile.get(ADDRESS_FIELDS[channel]) == address
+    return profile is not None and profile.get(channel.address_kind.field) == address
 
 
 def _choices(documents: Sequence[NotificationDocument]) -> list[dict[str, Any]]:
@@ -298,16 +298,16 @@ def _read_time(request: HttpRequest) -> datetime:
 
 
 def _read_correction(request: HttpRequest) -> Correction:
-    readers = {Channel.EMAIL: normalize_email, Channel.WHATSAPP: normalize_phone}
-    channel = request.POST.get("channel", "")
-    if channel not in readers:
+    named = request.POST.get("channel", "")
+    channel = next((channel for channel in ADDRESS_CHANNELS if channel == named), None)
+    if channel is None:
         raise _InputError("select a channel to correct.")
     try:
-        address = readers[Channel(channel)](request.POST.get("address", "").strip())
+        address = channel.address_kind.normalize(request.POST.get("address", "").strip())
     except InvalidAddressError as problem:
         raise _InputError(str(problem)) from None
     return Correction(
-        channel=Channel(channel),
+        channel=channel,
         address=address,
         updates_profile=request.POST.get("update_profile") == "yes",
     )

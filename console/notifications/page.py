@@ -12,8 +12,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import OPEN, Channel, DeliveryStatus
+from domain.states import OPEN, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications import queries
@@ -356,9 +357,9 @@ def _corrections(document: NotificationDocument, worst: DeliveryDocument) -> lis
     return [
         {
             "channel": channel.value,
-            "label": "Email address" if channel is Channel.EMAIL else "Phone number",
-            "input": "email" if channel is Channel.EMAIL else "tel",
-            "example": "name@example.com" if channel is Channel.EMAIL else "+351…",
+            "label": channel.address_kind.title,
+            "input": channel.address_kind.input_type,
+            "example": channel.address_kind.placeholder,
         }
         for channel in found
     ]

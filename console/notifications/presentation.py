@@ -11,7 +11,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain import content as domain_content
-from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.channels import INBOX, Channel
+from domain.states import OPEN, SUCCEEDED, DeliveryStatus
 from domain.wait_reasons import wait_reason
 from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.catalog import types
@@ -106,15 +107,15 @@ def _remaining_content(
         return RenderedContent(messages=(), removed=removed)
     stored = Message(subject=content.subject, text=content.body)
     return RenderedContent(
-        messages=[_rendered_message(Channel.IN_APP, stored)],
+        messages=[_rendered_message(INBOX, stored)],
         removed=format_html("{} The inbox item stays in the recipient's inbox.", removed),
     )
 
 
 def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
     return RenderedMessage(
-        channel=CHANNELS[channel],
-        icon=CHANNEL_ICONS[channel],
+        channel=channel.spec.label,
+        icon=channel.spec.icon,
         subject=message.subject,
         text=message.text,
         html=message.html,

@@ -11,8 +11,9 @@ from delivery import circuit_breaker, eligibility, provider_pauses
 from delivery.circuit_breaker import CircuitState, State
 from delivery.provider_pauses import Pause
 from delivery.targets import resolve_targets
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Category, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import limits
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
@@ -80,7 +81,7 @@ def _refused(claims: Sequence[ClaimedDelivery], *, now: datetime) -> dict[str, N
             has_provider=bool(providers_for(channel, test=is_test)),
         )
         found += not_sent
-        if channel is Channel.PUSH and ready:
+        if channel.has_devices and ready:
             found += resolve_targets(ready, channel=channel, now=now).not_sent
     return {delivery.claimed.reference: delivery for delivery in found}
 

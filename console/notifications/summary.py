@@ -6,8 +6,9 @@ from datetime import datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from domain.channels import Channel
 from domain.errors import RECEIPT_FAILURES, FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.wait_reasons import WaitReason, find_waits, wait_reason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 

@@ -18,8 +18,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from devices.documents import DEVICES
+from domain.channels import Channel
 from domain.errors import RECEIPT_FAILURES
-from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
+from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from domain.wait_reasons import HELD, describe_hold, find_waits
 from notifications import queries
 from notifications.documents.notification import DeliveryDocument, NotificationDocument

@@ -16,9 +16,9 @@ from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.documents import DeviceDocument
 from devices.models import DeactivationReason, Platform
-from domain.addresses import EMAIL, WHATSAPP
+from domain.channels import Channel, addresses_in
 from domain.limits import describe_use
-from domain.states import Category, Channel
+from domain.states import Category
 from domain.time import utc_now
 from domain.zones import first_known_zone
 from notifications import queries
@@ -190,9 +190,8 @@ def _suppressions(
             "source": SOURCE_LABELS.get(found["source"], found["source"]),
             "since": found["created_at"],
         }
-        for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
-        if address
-        for found in suppressions.find_by_address(channel=channel, address=address)
+        for channel, address in addresses_in(person)
+        for found in suppressions.find_by_address(channel=channel.value, address=address)
     ]
 
 

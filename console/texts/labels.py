@@ -7,13 +7,13 @@ from typing import Any
 from callbacks.events import CallbackStatus
 from delivery.circuit_breaker import State as CircuitState
 from devices.models import Platform
+from domain.channels import Channel
 from domain.digests import DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
     BroadcastStatus,
     BulkStage,
-    Channel,
     DeliveryStatus,
     NotificationStatus,
 )
@@ -27,18 +27,8 @@ from providers.labels import provider_name
 from .wait_reasons import WAIT_LABELS, Label
 
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
-CHANNELS: Mapping[Channel, str] = {
-    Channel.EMAIL: "Email",
-    Channel.PUSH: "Push",
-    Channel.WHATSAPP: "WhatsApp",
-    Channel.IN_APP: "In-app",
-}
-CHANNEL_ICONS: Mapping[Channel, str] = {
-    Channel.EMAIL: "mail",
-    Channel.PUSH: "smartphone",
-    Channel.WHATSAPP: "chat",
-    Channel.IN_APP: "inbox",
-}
+CHANNELS: Mapping[Channel, str] = {channel: channel.spec.label for channel in Channel}
+CHANNEL_ICONS: Mapping[Channel, str] = {channel: channel.spec.icon for channel in Channel}
 STATUS_LABELS: Mapping[NotificationStatus, Label] = {
     N.CREATED: ("Scheduled or held", "calm"),
     N.QUEUED: ("Queued", "info"),

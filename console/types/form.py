@@ -17,9 +17,9 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from domain.channels import Channel
 from domain.plans import Until
 from domain.retry import MAX_RETRIES, UnknownPolicy
-from domain.states import Channel
 from notifications.catalog import definitions, plans, types
 from notifications.catalog.definitions import (
     ActionRequest,

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.catalog import types
 from notifications.content import templates
 from notifications.models import NotificationType

@@ -10,9 +10,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language_info
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.mailboxes import parse_mailbox
-from domain.states import Category, Channel
+from domain.states import Category
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
@@ -20,8 +21,6 @@ from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from providers.contract import Message
-
-from ..texts.labels import CHANNEL_ICONS, CHANNELS
 
 EXAMPLE_NAME = "Ada Lovelace"
 UNSUBSCRIBE = "https://example.com/unsubscribe"
@@ -36,13 +35,18 @@ _EMPHASIS = re.compile(r"\*(\S[^*\n]*)\*|\b_(\S[^_\n]*)_\b")
 class ChannelPreview:
     """The message of one channel."""
 
-    channel: str
+    kind: str
     name: str
     icon: str
     is_default: bool
     subject: str | None = None
     text: str | SafeString = ""
     html: str | None = None
+
+    @property
+    def template(self) -> str:
+        """The template that shows it."""
+        return f"console/types/previews/{self.kind}.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +136,14 @@ def _messages(
 def _channel_preview(
     channel: Channel, message: Message, document: NotificationTypeDocument
 ) -> ChannelPreview:
-    is_whatsapp = channel is Channel.WHATSAPP
+    spec = channel.spec
     return ChannelPreview(
-        channel=channel.value,
-        name=CHANNELS[channel],
-        icon=CHANNEL_ICONS[channel],
+        kind=spec.preview,
+        name=spec.label,
+        icon=spec.icon,
         is_default=channel.value in document["channels"],
         subject=message.subject,
-        text=_with_emphasis(message.text) if is_whatsapp else message.text,
+        text=_with_emphasis(message.text) if spec.has_service_window else message.text,
         html=message.html,
     )
 

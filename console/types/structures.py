@@ -12,15 +12,15 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from domain.channels import Channel
 from domain.digests import MAX_ITEMS, MAX_MINUTES, MIN_MINUTES, Every
 from domain.plans import MAX_STEPS
-from domain.states import Channel
 from notifications.catalog.definitions import (
     MAX_ACTIONS,
     MAX_WHATSAPP_BODY,
     MAX_WHATSAPP_TEMPLATES,
 )
-from notifications.catalog.digests import DAYS, DEFAULT_AT, RECIPIENT_ZONE
+from notifications.catalog.digests import DAYS, DEFAULT_AT, DEFAULT_CHANNEL, RECIPIENT_ZONE
 from notifications.catalog.plans import MAX_AFTER_SECONDS
 from notifications.catalog.types import ActionStyle
 from notifications.models.catalog import VARIABLE_LENGTH
@@ -238,7 +238,7 @@ class DigestField(StructureField):
 
     def _own_channels(self) -> forms.MultipleChoiceField:
         field = _channels(required=False)
-        field.initial = [Channel.EMAIL.value]
+        field.initial = [DEFAULT_CHANNEL.value]
         field.help_text = "Each channel has its own digest. In-app has none."
         return field
 

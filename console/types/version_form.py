@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import QueryDict
 
+from domain.channels import PARTS
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import DEFAULT_LANGUAGE, Part, Parts
 from notifications.models.catalog import NOTE_LENGTH
@@ -17,12 +18,12 @@ NEW_LANGUAGE = "new_language"
 LABELS: Mapping[Part, tuple[str, str]] = {
     Part.SUBJECT: ("Subject", "For email and in-app, and the default push title."),
     Part.BODY: ("Text", "For in-app and plain-text email, and the default of the parts below."),
-    Part.EMAIL_HTML: ("Email HTML", "Inserted into the layout. Default: made from the text."),
-    Part.PUSH_TITLE: ("Push title", "Default: the subject."),
-    Part.PUSH: ("Push", "One or two sentences. Default: the text."),
-    Part.WHATSAPP: ("WhatsApp", "*Asterisks* for bold. Default: the text."),
+    **{Part(name): (part.label, part.help_text) for name, part in PARTS.items()},
 }
-ROWS: Mapping[Part, int] = {Part.SUBJECT: 1, Part.PUSH_TITLE: 1, Part.PUSH: 2, Part.EMAIL_HTML: 9}
+ROWS: Mapping[Part, int] = {
+    Part.SUBJECT: 1,
+    **{Part(name): part.rows for name, part in PARTS.items()},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils.http import urlencode
 
+from domain.channels import Channel
 from domain.errors import ProviderError
-from domain.states import Channel
 from domain.time import utc_now
 from notifications import validation
 from notifications.catalog import types, whatsapp_templates
@@ -29,7 +29,7 @@ from notifications.intake import preview
 from notifications.models import NotificationType
 
 from ..providers import MAY_TEST, show_not_sent, show_test_sent
-from ..sends import TEST_ADDRESSES, address_of_test, offered_devices
+from ..sends import TESTED_CHANNELS, address_of_test, offered_devices
 from ..texts.labels import CHANNELS
 from ..widgets.actions import not_found, record_change, render_page, require_post
 from ..widgets.panels import email_document
@@ -61,8 +61,8 @@ def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
     if not request.user.has_perm(MAY_TEST):
         return []
     return [
-        (channel.value, CHANNELS[channel], address_label)
-        for channel, (address_label, _) in TEST_ADDRESSES.items()
+        (channel.value, CHANNELS[channel], channel.spec.reach.test_label)
+        for channel in TESTED_CHANNELS
     ]
 
 
@@ -77,7 +77,7 @@ def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpR
         return not_found(request, "Version", TYPES)
     version_page = HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
     name = request.POST.get("channel", "")
-    if name not in TEST_ADDRESSES:
+    if name not in TESTED_CHANNELS:
         messages.error(request, "Test not sent: select a channel.")
         return version_page
     channel, now = Channel(name), utc_now()

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from domain.states import Channel
+from domain.channels import Channel
 from domain.wait_reasons import field
 from recipients.masking import mask_address
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest
 
-from domain.addresses import address_digest
-from domain.states import Channel
+from domain.addresses import EMAIL_ADDRESS, PHONE_NUMBER, AddressKind
+from domain.channels import Channel, address_digest, channels_of
 from recipients.masking import can_search_addresses
 
 REFUSAL = "Your role can't search by address, because it sees masked addresses. Search by an ID."
@@ -41,10 +41,10 @@ class SearchedAddresses:
 
     def by_channel(self) -> Iterator[tuple[Channel, str]]:
         """Return each address with the channel of its suppressions and digests."""
-        if self.emails:
-            yield Channel.EMAIL, self.emails[0]
-        if self.phone is not None:
-            yield Channel.WHATSAPP, self.phone
+        found = ((EMAIL_ADDRESS, self.emails[:1]), (PHONE_NUMBER, (self.phone,)))
+        for kind, addresses in found:
+            for channel in channels_of(kind):
+                yield from ((channel, address) for address in addresses if address is not None)
 
     def digests(self) -> list[str]:
         """Return the digest of each address, which doesn't depend on its spelling."""
@@ -85,6 +85,12 @@ def pasted(text: str) -> str:
     plain = _SCHEME.sub("", plain).strip()
     is_contact = _ADDRESS.fullmatch(plain) or _PHONE.fullmatch(without_separators(plain))
     return plain if is_contact else found
+
+
+def entered_address(kind: AddressKind, text: str) -> str:
+    """Return an entered address without what comes along with a copy, and a number's separators."""
+    plain = pasted(text)
+    return without_separators(plain) if kind is PHONE_NUMBER else plain
 
 
 def without_separators(number: str) -> str:

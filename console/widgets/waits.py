@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from delivery import provider_pauses
 from delivery.provider_pauses import Pause
-from domain.states import Channel
+from domain.channels import Channel
 from domain.wait_reasons import OUTAGES, WaitReason
 from providers.registry import providers_for
 

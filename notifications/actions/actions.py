@@ -11,14 +11,9 @@ from bson import ObjectId
 from django.contrib.admin.models import DELETION
 
 from domain import content, time
+from domain.channels import ADDRESS_CHANNELS, Channel
 from domain.content import SensitiveContent
-from domain.states import (
-    BulkAction,
-    Category,
-    Channel,
-    NotificationStatus,
-    Priority,
-)
+from domain.states import BulkAction, Category, NotificationStatus, Priority
 from domain.time import InvalidTimeError
 from notifications.documents.notification import NotificationDocument
 from notifications.store import acceptance, actions, encrypted_content, removal
@@ -386,8 +381,6 @@ class Correction:
     """Also replaces the failed address in the recipient's profile, if that contains it."""
 
 
-ADDRESS_FIELDS: Mapping[Channel, str] = {Channel.EMAIL: "email", Channel.WHATSAPP: "phone"}
-"""Field of a recipient with the address of a channel."""
 ChannelSelection = Mapping[ObjectId, Sequence[Channel] | None]
 """Notifications, each with the channels to act on; None for all of its channels."""
 NOT_FOUND = "Not found."
@@ -526,11 +519,8 @@ def _act_on_single(
     if correction is None:
         raise ValueError("a correction needs an address")
     document = _correct_and_resend(notification_id, correction, by=by, now=now)
-    name = _ADDRESS_NAMES[correction.channel]
+    name = correction.channel.address_kind.name
     return document, f"Corrected the {name} and resent as {document['_id']}"
-
-
-_ADDRESS_NAMES = {Channel.EMAIL: "email address", Channel.WHATSAPP: "phone number"}
 
 
 def _lift_and_resend(
@@ -569,7 +559,7 @@ def correctable_channels(document: NotificationDocument) -> list[Channel]:
     return [
         Channel(delivery["channel"])
         for delivery in document["delivery"]
-        if delivery["channel"] in ADDRESS_FIELDS and delivery["status"] in LIFTABLE_STATUSES
+        if delivery["channel"] in ADDRESS_CHANNELS and delivery["status"] in LIFTABLE_STATUSES
     ]
 
 
@@ -588,7 +578,7 @@ def corrected_recipient(
         )
     if recipient.address(correction.channel) == correction.address:
         raise InvalidStateError("This is the address that failed. Enter another one.")
-    fields: Any = {ADDRESS_FIELDS[correction.channel]: correction.address}
+    fields: Any = {correction.channel.address_kind.field: correction.address}
     return replace(recipient, **fields)
 
 
@@ -598,7 +588,7 @@ def _correct_and_resend(
     document = _load_document(notification_id)
     recipient = corrected_recipient(document, correction)
     new = _copy(document, [correction.channel], ObjectId(), now)
-    user_id, field_name = document.get("user_id"), ADDRESS_FIELDS[correction.channel]
+    user_id, field_name = document.get("user_id"), correction.channel.address_kind.field
     if correction.updates_profile and user_id:
         is_replaced = registration.replace_address(
             user_id=user_id,
@@ -608,7 +598,7 @@ def _correct_and_resend(
             now=now,
         )
         if is_replaced:
-            name = _ADDRESS_NAMES[correction.channel]
+            name = correction.channel.address_kind.name
             audit.record(
                 by=by.id,
                 model=RegisteredRecipient,

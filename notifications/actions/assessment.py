@@ -8,9 +8,10 @@ from bson import ObjectId
 
 from devices import preferences as device_preferences
 from devices import queries as devices
+from domain.channels import PUSH, Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
+from domain.states import OPEN, SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifications.documents.notification import (
     NOTIFICATIONS,
     DeliveryDocument,
@@ -81,12 +82,13 @@ def _read_context(
     pairs = {
         (c, a) for addressee in addressees for c in channels if (a := addressee.address(Channel(c)))
     }
-    pushes = [d for d in documents if Channel.PUSH.value in d["channels"]]
-    phones = (
-        [addressee.phone for addressee in addressees if addressee.phone]
-        if Channel.WHATSAPP in channels
-        else []
-    )
+    pushes = [d for d in documents if PUSH.value in d["channels"]]
+    phones = [
+        address
+        for addressee in addressees
+        for c in channels
+        if Channel(c).spec.has_service_window and (address := addressee.address(Channel(c)))
+    ]
     ambiguous, refused_devices = _read_attempts([document["_id"] for document in documents])
     return _Context(
         snapshot=recipients.load_snapshot(
@@ -174,8 +176,8 @@ def _collect_facts(
         is_address_corrected=is_corrected,
         can_reach=is_corrected or _can_reach(document, delivery, recipient, context),
         has_provider=is_configured(channel, test=document.get("is_test", False)),
-        is_whatsapp_allowed=channel is not Channel.WHATSAPP
-        or recipient.phone in context.open_windows
+        is_whatsapp_allowed=not channel.spec.has_service_window
+        or recipient.address(channel) in context.open_windows
         or _has_whatsapp_template(document, recipient),
     )
 
@@ -215,9 +217,9 @@ def _can_reach(
     context: _Context,
 ) -> bool:
     channel = Channel(delivery["channel"])
-    if channel is Channel.IN_APP:
+    if channel.is_inbox:
         return bool(document.get("user_id"))
-    if channel is not Channel.PUSH:
+    if not channel.has_devices:
         # A resend goes to the same address, which the provider would reject again.
         return (
             bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT

@@ -7,8 +7,9 @@ from datetime import datetime
 from bson import ObjectId
 
 from devices import queries as devices
-from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, UNREACHED, FailureCode
-from domain.states import SUCCEEDED, Channel, DeliveryStatus
+from domain.channels import PUSH, Channel
+from domain.errors import MUTED_BY_DEVICES, UNREACHED, FailureCode
+from domain.states import SUCCEEDED, DeliveryStatus
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.store.encrypted_content import is_secret_expired
 from notifications.store.reading import recipient_of
@@ -22,13 +23,6 @@ from .assessment import accepts_push, push_devices, read_push_targets, suppressi
 S = DeliveryStatus
 BOUNCED_IN_TEST_MODE = "The address bounced."
 """Refusal after a bounce in test mode, which suppresses no address."""
-UNREACHABLE: Mapping[Channel, str] = {
-    Channel.EMAIL: "No email address.",
-    Channel.WHATSAPP: "No phone number.",
-    Channel.PUSH: NO_DEVICE,
-    Channel.IN_APP: "The recipient has no inbox.",
-}
-"""Why a suppressed delivery without an address or device can't be sent."""
 LIFTABLE_STATUSES = frozenset({S.FAILED, S.SUPPRESSED})
 """Statuses of deliveries that are resent once the suppression of their address is lifted."""
 
@@ -144,7 +138,7 @@ def _choose(
         elif delivery["status"] == S.SUPPRESSED and not _is_reachable(
             document, channel, targets, address
         ):
-            unreachable[channel] = UNREACHABLE[channel]
+            unreachable[channel] = channel.spec.reach.obstacle
         else:
             channels.append(channel)
     return RetryChoice(
@@ -183,15 +177,15 @@ def _is_reachable(
     targets: devices.PushTargets,
     registered: str | None,
 ) -> bool:
-    if channel is Channel.PUSH:
+    if channel.has_devices:
         return bool(push_devices(document, targets))
-    if channel is Channel.IN_APP:
+    if channel.is_inbox:
         return bool(document.get("user_id"))
     return bool(recipient_of(document).address(channel) or registered)
 
 
 def _is_suppressed_push(delivery: DeliveryDocument) -> bool:
-    return delivery["channel"] == Channel.PUSH and bool(delivery["status"] == S.SUPPRESSED)
+    return delivery["channel"] == PUSH and bool(delivery["status"] == S.SUPPRESSED)
 
 
 def liftable_channels(document: NotificationDocument, *, now: datetime) -> list[Channel]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.states import OPEN, SUCCEEDED, DeliveryStatus
 
 F = FailureCode
 _MAY_DUPLICATE_REASON = "The provider may have accepted it: might be a duplicate."
@@ -13,12 +14,6 @@ _ADDRESS_FAILURES = frozenset(
     {F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS, F.DROPPED, F.SUPPRESSED, F.OPTED_OUT}
 )
 """Failures of an address, which say nothing about another one."""
-_UNREACHABLE_REASONS: Mapping[Channel, str] = {
-    Channel.EMAIL: "No usable email address.",
-    Channel.WHATSAPP: "No usable phone number.",
-    Channel.PUSH: "No active device that hasn't rejected it.",
-    Channel.IN_APP: "The recipient has no inbox.",
-}
 
 
 class RiskKind(StrEnum):
@@ -139,7 +134,7 @@ def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
     if not facts.has_provider:
         yield R.WILL_FAIL_AGAIN, "No provider is configured for this channel."
     if not facts.can_reach:
-        yield R.WILL_FAIL_AGAIN, _UNREACHABLE_REASONS[facts.channel]
+        yield R.WILL_FAIL_AGAIN, facts.channel.spec.reach.resend_obstacle
     if not facts.is_whatsapp_allowed:
         reason = "Outside the 24-hour window, and the type has no WhatsApp template."
         yield R.WILL_FAIL_AGAIN, reason

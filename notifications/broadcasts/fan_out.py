@@ -9,8 +9,10 @@ import msgspec
 from bson import ObjectId
 
 from devices import queries as devices
+from domain.channels import Channel
+from domain.channels.spec import Targets
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted
 from notifications.store.new_notifications import NewDelivery, NewNotification
@@ -147,14 +149,16 @@ def _reachable_channels(
     *,
     has_device: bool,
 ) -> list[str]:
-    missing = set()
-    if registered is None or registered.email is None:
-        missing.add(Channel.EMAIL)
-    if registered is None or registered.phone is None:
-        missing.add(Channel.WHATSAPP)
-    if not has_device:
-        missing.add(Channel.PUSH)
-    return [channel.value for channel in named_channels if channel not in missing]
+    def is_reachable(channel: Channel) -> bool:
+        match channel.spec.targets:
+            case Targets.ADDRESS:
+                return registered is not None and registered.address(channel) is not None
+            case Targets.DEVICES:
+                return has_device
+            case Targets.INBOX:
+                return True
+
+    return [channel.value for channel in named_channels if is_reachable(channel)]
 
 
 def _skip_reason(deliveries: Sequence[NewDelivery]) -> str:

@@ -6,7 +6,8 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain import time
-from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, Channel
+from domain.channels import Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome
 from domain.time import Clock
 from notifications.documents.notification import NotificationDocument
 

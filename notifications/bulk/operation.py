@@ -9,7 +9,8 @@ from typing import Any
 from bson import ObjectId, json_util
 from bson.json_util import JSONMode, JSONOptions
 
-from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
+from domain.channels import Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage
 from notifications.documents.bulk import BulkOperationDocument
 
 from ..actions.actions import Staff

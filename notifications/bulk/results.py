@@ -12,7 +12,8 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
-from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, DeliveryStatus
 from notifications.documents.bulk import OPERATION_RESULTS, OperationResultDocument
 from notifications.documents.notification import NOTIFICATIONS
 from notifyproject.db.collections import collection, is_duplicate

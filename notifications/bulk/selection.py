@@ -8,7 +8,8 @@ from typing import Any
 
 from pymongo.errors import ExecutionTimeout
 
-from domain.states import BulkAction, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BulkAction, DeliveryStatus
 from notifications.documents.notification import (
     NOTIFICATIONS,
     DeliveryDocument,

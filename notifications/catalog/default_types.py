@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from domain.channels import Channel
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 
 REDUCED_MAX_RETRIES = 2  # Retries of types with three attempts
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

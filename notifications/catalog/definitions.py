@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.channels import INBOX, Channel
 from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 
 from .. import validation
@@ -328,7 +329,7 @@ def _check_fallback(
     fallback = ALIASES.get(name) or Channel(name)
     if channels and fallback not in channels:
         problems.add(pointer, "not_a_channel", "Must be one of the type's channels.")
-    elif channels and not set(channels) - {fallback, Channel.IN_APP}:
+    elif channels and not set(channels) - {fallback, INBOX}:
         reason = "No other channel that can fail: in-app always delivers."
         problems.add(pointer, "no_other_channel", reason)
     return fallback

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from domain.channels import INBOX, Channel
 from domain.digests import (
     MAX_ITEMS,
     MAX_MINUTES,
@@ -16,7 +17,7 @@ from domain.digests import (
     Every,
     Schedule,
 )
-from domain.states import Channel, Priority
+from domain.states import Priority
 from domain.time import InvalidTimeError, parse_wall_clock, parse_zone
 from recipients.documents import DigestWindow, StoredPreference
 
@@ -33,6 +34,10 @@ OFF = "off"
 """A recipient's preference to get each message by itself."""
 TimeOfDay = Annotated[str, Meta(max_length=5, examples=["18:00"])]
 Day = Annotated[str, Meta(max_length=3, extra_json_schema={"enum": list(DAYS)})]
+
+
+DEFAULT_CHANNEL = next(iter(Channel))
+"""The channel of a digest that names none: the first in lists."""
 
 
 class WindowRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +70,7 @@ class DigestRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     channels: Annotated[
         list[Annotated[str, enum_of(Channel)]],
         Meta(description="Each channel has its own digest. In-app has none."),
-    ] = msgspec.field(default_factory=lambda: [Channel.EMAIL.value])
+    ] = msgspec.field(default_factory=lambda: [DEFAULT_CHANNEL.value])
     key: Annotated[
         Annotated[str, Meta(min_length=1, max_length=VARIABLE_LENGTH)] | None,
         Meta(
@@ -114,10 +119,10 @@ def parse_digest(
         reason = "A digest can't contain sensitive variables."
         problems.add(pointer, "sensitive_type", reason)
     channels = parse_channels(request.channels, problems=problems, pointer=f"{pointer}/channels")
-    if Channel.IN_APP in channels:
+    if INBOX in channels:
         problems.add(f"{pointer}/channels", "not_digested", "In-app shows each message.")
     if other := [
-        channel for channel in channels if channel is not Channel.IN_APP and channel not in allowed
+        channel for channel in channels if not channel.is_inbox and channel not in allowed
     ]:
         reason = f"Not one of the type's channels: {', '.join(other)}."
         problems.add(f"{pointer}/channels", "not_a_channel", reason)

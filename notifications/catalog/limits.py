@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.channels import INBOX, Channel
 from domain.limits import (
     MAX_PERIOD,
     MAX_USES,
@@ -16,7 +17,7 @@ from domain.limits import (
     Overflow,
     next_allowed,
 )
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 from notifications.documents.policies import LimitUsesDocument
 from notifications.store.limit_uses import read_counters, stricter_of
 from notifyproject.platform.cache import SharedCache
@@ -28,7 +29,7 @@ from . import types
 
 MAX_PERIOD_SECONDS = int(MAX_PERIOD.total_seconds())
 MIN_PERIOD_SECONDS = int(MIN_PERIOD.total_seconds())
-DEFAULT_CHANNELS = tuple(channel.value for channel in Channel if channel is not Channel.IN_APP)
+DEFAULT_CHANNELS = tuple(channel.value for channel in Channel if not channel.is_inbox)
 MAX_TYPES = 100
 MAX_LIMITS = 50
 """Each limit that applies costs a send one more write."""
@@ -101,7 +102,7 @@ def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
             expected = f"Expected one of {', '.join(Category)}."
             problems.add(f"/categories/{index}", "unknown_value", expected)
     channels = parse_channels(request.channels, problems=problems)
-    if Channel.IN_APP in channels:
+    if INBOX in channels:
         problems.add("/channels", "not_limited", "In-app is never limited.")
     if request.overflow not in [member.value for member in Overflow]:
         problems.add("/overflow", "unknown_value", f"Expected one of {', '.join(Overflow)}.")
@@ -179,7 +180,7 @@ def applying_limits(
     None counts critical, in-app, and test messages, and those with sensitive variables.
     """
     # Limits are shared by all clients: one client's campaign must not hold another's codes.
-    if priority is Priority.CRITICAL or channel is Channel.IN_APP or is_test:
+    if priority is Priority.CRITICAL or channel.is_inbox or is_test:
         return []
     if types.is_locked(type_slug, template_id):
         return []

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from domain.channels import INBOX, Channel
 from domain.plans import MAX_STEPS, Plan, Step, Until
-from domain.states import Channel
 from domain.time import MAX_TTL
 
 from ..documents.catalog import NotificationTypeDocument, PlanStep, TypePlan
@@ -88,7 +88,7 @@ def parse_plan(
             problems.add(f"{at}/channels", "not_a_channel", reason)
         _check_time(index, request.steps, at, problems)
         is_last = given is request.steps[-1]
-        if not is_last and request.until == Until.DELIVERED and channels == [Channel.IN_APP]:
+        if not is_last and request.until == Until.DELIVERED and channels == [INBOX]:
             reason = "In-app always delivers: add a channel, or wait `until` it is read."
             problems.add(f"{at}/channels", "no_other_channel", reason)
         steps.append(

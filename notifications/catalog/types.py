@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from domain.channels import Channel
 from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging

@@ -8,6 +8,9 @@ from liquid import BoundTemplate, Environment
 from liquid.exceptions import LiquidError
 from liquid.static_analysis import Variable
 
+from domain.channels import Channel
+from notifications.content.templates import LAYOUT_PART
+
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from . import exposure, inlining, templates
@@ -31,8 +34,14 @@ MAX_TEMPLATE_CHARACTERS = 512 * 1024  # Characters of all parts in all languages
 MAX_TEMPLATE_MARKUP = 2_000  # Outputs and tags of all parts in all languages
 MAX_TEMPLATE_TAGS = 8_000  # HTML tags of all parts in all languages
 MAX_TEMPLATE_WORK = 2 * MAX_WORK  # Units for rendering all parts with the example data, twice each
-ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
+_APPROVED_PART = next(
+    Part(part.name)
+    for channel in Channel
+    if channel.spec.has_service_window
+    for part in channel.spec.parts
+)
+"""The part that an approved template replaces outside the service window."""
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _UNCLOSED = "expected tag end"
@@ -95,7 +104,7 @@ def lint_template(
             try:
                 bound = _parse(part, source)
                 found = _check_names(bound, source, variables, sensitive, part)
-                if part is Part.EMAIL_HTML:
+                if part.is_html:
                     fragments[language] = _extract_liquid(source)
                 elif not found:
                     _check_output(part, bound, (variables, masked), budget)
@@ -156,7 +165,7 @@ def _check_wordings(
                 code=exposure.CODE,
                 reason=f"WhatsApp template {template['name']}: {found.reason}",
                 language=template["locale"],
-                part=Part.WHATSAPP,
+                part=_APPROVED_PART,
             )
 
 
@@ -193,7 +202,7 @@ def _check_languages(parts: Parts) -> list[TemplateFault]:
     if sum(map(len, texts)) > MAX_TEMPLATE_CHARACTERS:
         reason = f"All parts together have at most {MAX_TEMPLATE_CHARACTERS:,} characters."
         return [TemplateFault(code="too_long", reason=reason)]
-    htmls = [html for language in parts.values() if (html := language.get(Part.EMAIL_HTML))]
+    htmls = [html for language in parts.values() if (html := language.get(LAYOUT_PART))]
     if len(htmls) > 1 and sum(html.count("<") for html in htmls) > MAX_TEMPLATE_TAGS:
         reason = f"All HTML parts together have at most {MAX_TEMPLATE_TAGS:,} tags."
         return [TemplateFault(code="too_complex", reason=reason)]
@@ -221,7 +230,7 @@ def _parse(part: Part, source: str) -> BoundTemplate:
     if not source.strip():
         raise TemplateError("blank", "Must not be blank.")
     check_source(source)
-    environment = HTML_ENVIRONMENT if part is Part.EMAIL_HTML else TEXT_ENVIRONMENT
+    environment = HTML_ENVIRONMENT if part.is_html else TEXT_ENVIRONMENT
     try:
         return environment.from_string(source)
     except LiquidError as error:
@@ -237,9 +246,7 @@ def _check_names(
 ) -> list[TemplateFault]:
     analysis = bound.analyze(include_partials=False)
     exposed = (
-        exposure.find_exposed(
-            bound, sensitive=sensitive, example=variables, is_html=part is Part.EMAIL_HTML
-        )
+        exposure.find_exposed(bound, sensitive=sensitive, example=variables, is_html=part.is_html)
         if sensitive
         else ()
     )
@@ -284,7 +291,7 @@ def _extract_liquid(source: str) -> _Fragment:
 def _check_inlined(
     fragments: Mapping[str, _Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> Iterator[TemplateFault]:
-    layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
+    layout = templates.read_shipped(templates.LAYOUT, templates.LAYOUT_PART, DEFAULT_LANGUAGE) or ""
     inlined, failure = inlining.dry_run(
         [html for html, _ in fragments.values()], css=inlining.extract_style_sheet(layout)
     )
@@ -292,19 +299,17 @@ def _check_inlined(
         try:
             source = inlining.restore_liquid(html, liquid)
             bound = HTML_ENVIRONMENT.from_string(source)
-            _check_output(Part.EMAIL_HTML, bound, examples, budget)
+            _check_output(LAYOUT_PART, bound, examples, budget)
         except TemplateError as problem:
             fault = _to_fault(problem)
         except LiquidError as error:
             fault = _to_fault(_syntax_error(error, source, HTML_ENVIRONMENT))
         else:
             continue
-        yield replace(fault, language=language, part=Part.EMAIL_HTML)
+        yield replace(fault, language=language, part=LAYOUT_PART)
     if failure is not None:
         language = list(fragments)[len(inlined)]
-        yield TemplateFault(
-            code="too_complex", reason=failure, language=language, part=Part.EMAIL_HTML
-        )
+        yield TemplateFault(code="too_complex", reason=failure, language=language, part=LAYOUT_PART)
 
 
 def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
@@ -329,7 +334,7 @@ def _check_output(
     for text in texts:
         if not clean_line(text):
             raise TemplateError("blank", "Blank when rendered with the example data.")
-        if part in ONE_LINE_PARTS and len(clean_line(text)) > SUBJECT_LENGTH:
+        if part.has_one_line and len(clean_line(text)) > SUBJECT_LENGTH:
             reason = f"More than {SUBJECT_LENGTH} characters when rendered with the example data."
             raise TemplateError("too_long", reason)
 

@@ -10,11 +10,12 @@ import structlog
 from django.conf import settings
 from markupsafe import escape
 
+from domain.channels import Channel
+from domain.channels.spec import Role, Shape
 from domain.content import Content, Recipient
 from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
 from domain.mailboxes import parse_mailbox
-from domain.states import Channel
 from domain.zones import first_known_zone
 from providers.contract import Message, WhatsAppTemplateMessage
 
@@ -38,11 +39,8 @@ PUSH_TITLE_LENGTH = 100
 PUSH_BODY_LENGTH = 500
 """What phones show at most of an expanded notification, far below the 4 KB push limit."""
 PREHEADER_LENGTH = 120
-CHANNEL_PARTS: Mapping[Channel, Sequence[Part]] = {
-    Channel.EMAIL: (Part.EMAIL_HTML,),
-    Channel.PUSH: (Part.PUSH_TITLE, Part.PUSH),
-    Channel.WHATSAPP: (Part.WHATSAPP,),
-    Channel.IN_APP: (),
+CHANNEL_PARTS: Mapping[Channel, Mapping[Role, Part]] = {
+    channel: {part.role: Part(part.name) for part in channel.spec.parts} for channel in Channel
 }
 """Parts that a channel may have besides subject and body."""
 
@@ -120,7 +118,7 @@ def render_text(
     if subject is None or body is None:
         raise TemplateError("unknown_template", "Unknown template.")
     for channel in channels:
-        for part in CHANNEL_PARTS[channel]:
+        for part in CHANNEL_PARTS[channel].values():
             _render_part(name, version, part, recipient, variables, cache=render_cache)
     return clean_line(subject), body.strip()
 
@@ -175,33 +173,39 @@ def render_message(
     # rendered again with the same template version.
     current = data if now is None else data_at(content, data, now=now)
     accepted = (data, accepted_recipient or recipient)
-    context = _RenderContext(content, current, recipient, accepted=accepted)
+    context = _RenderContext(
+        content, current, recipient, accepted=accepted, parts=CHANNEL_PARTS[channel]
+    )
     subject, text = context.render_subject_and_body()
-    html = None
-    match channel:
-        case Channel.EMAIL:
-            html = _render_html(context, subject, text, unsubscribe_url)
-            text = _append_links(context, text, unsubscribe_url)
-        case Channel.PUSH:
-            subject = _render_push_title(context, subject)
-            text = context.render_part(Part.PUSH) or without_blank_lines(text)
-            text = truncate_words(text, limit=PUSH_BODY_LENGTH)
-        case Channel.WHATSAPP:
-            text = context.render_part(Part.WHATSAPP) or text
-        case Channel.IN_APP:
-            pass
-    return Message(
+    message = Message(
         subject=subject,
         text=text,
-        html=html,
         image_url=content.image_url,
         deep_link=content.deep_link,
         payload=content.payload,
-        unsubscribe_url=unsubscribe_url if channel is Channel.EMAIL else None,
-        reply_to=content.reply_to if channel is Channel.EMAIL else None,
-        attachments=content.attachments if channel is Channel.EMAIL else (),
-        push=content.push if channel is Channel.PUSH else None,
     )
+    match channel.spec.shape:
+        case Shape.MAIL:
+            return replace(
+                message,
+                html=_render_html(context, subject, text, unsubscribe_url),
+                text=_append_links(context, text, unsubscribe_url),
+                unsubscribe_url=unsubscribe_url,
+                reply_to=content.reply_to,
+                attachments=content.attachments,
+            )
+        case Shape.ALERT:
+            shown = context.render_own(Role.TEXT) or without_blank_lines(text)
+            return replace(
+                message,
+                subject=_render_title(context, subject),
+                text=truncate_words(shown, limit=PUSH_BODY_LENGTH),
+                push=content.push,
+            )
+        case Shape.TEXT:
+            return replace(message, text=context.render_own(Role.TEXT) or text)
+        case Shape.ITEM:
+            return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,8 @@ class _RenderContext:
     recipient: Recipient
     accepted: tuple[Mapping[str, Any], Recipient]
     """The data and the recipient for which subject and body were rendered at acceptance."""
+    parts: Mapping[Role, Part]
+    """The channel's own parts."""
 
     @property
     def version(self) -> int:
@@ -241,8 +247,13 @@ class _RenderContext:
             recipient=recipient,
         )
 
+    def render_own(self, role: Role) -> str | None:
+        """Return the channel's own part for a role, as render_part does. None without one."""
+        part = self.parts.get(role)
+        return None if part is None else self.render_part(part)
+
     def render_part(self, part: Part) -> str | None:
-        """Return a channel's rendered part, or None if it is missing or can't be rendered."""
+        """Return a rendered part, or None if it is missing or can't be rendered."""
         # The part could be rendered at acceptance, but a release may have changed its files. Then
         # the accepted text is sent, which needs no variables.
         if self.content.template_id is None:
@@ -271,8 +282,8 @@ class _RenderContext:
         return templates.language_of(name, self.version, locale) or settings.LANGUAGE_CODE
 
 
-def _render_push_title(context: _RenderContext, subject: str | None) -> str | None:
-    title = context.render_part(Part.PUSH_TITLE)
+def _render_title(context: _RenderContext, subject: str | None) -> str | None:
+    title = context.render_own(Role.TITLE)
     by_template = context.render_part(Part.SUBJECT) if title else None
     if title and by_template is not None and clean_line(by_template) == subject:
         subject = title
@@ -282,7 +293,7 @@ def _render_push_title(context: _RenderContext, subject: str | None) -> str | No
 def _render_html(
     context: _RenderContext, subject: str | None, text: str, unsubscribe_url: str | None
 ) -> str:
-    body = context.render_part(Part.EMAIL_HTML) or _to_html(text)
+    body = context.render_own(Role.HTML) or _to_html(text)
     language = context.language
     styles, body = extract_styles(body)
     # The recipient's language says little about texts that the client wrote.

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from django.conf import settings
 from pymongo.errors import DuplicateKeyError
 
+from domain import channels
+from domain.channels.spec import Role
 from domain.languages import find_nearest, is_right_to_left
 from notifyproject import lockstep
 
@@ -39,25 +41,42 @@ PARSING_LOCKS = 64
 """Parts that different threads may parse at the same time."""
 
 
-class Part(StrEnum):
-    """One text of a template."""
+class Part(StrEnum, metaclass=channels.OpenEnum):
+    """One text of a template: the subject, the body, or a part that one channel has of its own."""
 
     SUBJECT = "subject"
     BODY = "body"
-    EMAIL_HTML = "email_html"
-    PUSH_TITLE = "push_title"
-    PUSH = "push"
-    WHATSAPP = "whatsapp"
+    _ignore_ = "_name"
+    for _name in channels.PARTS:
+        vars()[_name.upper()] = _name
+
+    @property
+    def source(self) -> "Part | None":
+        """The part that replaces it where it is missing."""
+        own = channels.PARTS.get(self.value)
+        if own is None:
+            return None
+        return Part.SUBJECT if own.role is Role.TITLE else Part.BODY
+
+    @property
+    def is_html(self) -> bool:
+        """Whether it is HTML. The layout is a template of this part."""
+        own = channels.PARTS.get(self.value)
+        return own is not None and own.role is Role.HTML
+
+    @property
+    def has_one_line(self) -> bool:
+        """Whether it replaces the subject, or is it."""
+        return Part.SUBJECT in (self, self.source)
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file in a shipped template."""
+        return f"{self.value.removesuffix('_html')}.html" if self.is_html else f"{self.value}.txt"
 
 
-FILES = {part: f"{part.value}.txt" for part in Part} | {Part.EMAIL_HTML: "email.html"}
-DERIVED_FROM: Mapping[Part, Part] = {
-    Part.EMAIL_HTML: Part.BODY,
-    Part.PUSH_TITLE: Part.SUBJECT,
-    Part.PUSH: Part.BODY,
-    Part.WHATSAPP: Part.BODY,
-}
-"""The part that replaces a missing part."""
+(LAYOUT_PART,) = (part for part in Part if part.is_html)
+"""The part that the layout is made for."""
 
 
 def language_chain(locale: str | None, available: Iterable[str]) -> tuple[str, ...]:
@@ -69,7 +88,7 @@ def language_chain(locale: str | None, available: Iterable[str]) -> tuple[str, .
 @lru_cache(maxsize=4096)
 def read_shipped(name: str, part: Part, language: str) -> str | None:
     """Return a part's shipped text in exactly this language, or None."""
-    path = _folder(name, language) / FILES[part]
+    path = _folder(name, language) / part.file_name
     return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
 
@@ -291,10 +310,10 @@ class _Located(NamedTuple):
 def _locate(name: str, version: int, part: Part, locale: str | None) -> _Located | None:
     if not TEMPLATE_NAME.fullmatch(name):
         return None
-    source_part = DERIVED_FROM.get(part)
+    source_part = part.source
     for texts, language in _sources(name, version, locale):
         if part in texts:
-            is_turned = part is Part.EMAIL_HTML and is_right_to_left(language)
+            is_turned = part.is_html and is_right_to_left(language)
             return _Located(texts[part], language, is_turned)
         if source_part is not None and source_part in texts:
             return None
@@ -325,7 +344,7 @@ class _ParsedParts:
 
     def get(self, source: str, part: Part, *, is_turned: bool) -> Template:
         """Return the parsed source. Raises TemplateError, also from memory."""
-        key = (part, source, is_turned and part is Part.EMAIL_HTML)
+        key = (part, source, is_turned and part.is_html)
         found = self._parsed.get(key)
         if found is None:
             lockstep.rest()
@@ -363,7 +382,7 @@ _parsed_parts = _ParsedParts()
 
 
 def _parse(source: str, part: Part, *, is_turned: bool) -> Template:
-    if part is not Part.EMAIL_HTML:
+    if not part.is_html:
         return Template(source)
     layout = _layout_source(None)
     css = inlining.extract_style_sheet(turn_round(layout) if is_turned else layout)
@@ -378,7 +397,7 @@ def _parse_layout(source: str, is_turned: bool) -> Template:
 
 def _layout_source(locale: str | None) -> str:
     for language in language_chain(locale, _shipped_languages(LAYOUT)):
-        source = read_shipped(LAYOUT, Part.EMAIL_HTML, language)
+        source = read_shipped(LAYOUT, LAYOUT_PART, language)
         if source is not None:
             return source
     raise TemplateError("unknown_template", "The email layout is missing.")

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from domain.states import Channel
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.store.claims import Settlement
 from notifications.store.inbox import Inbox
@@ -36,7 +35,7 @@ def send_owner_wakeups(documents: Iterable[NotificationDocument]) -> None:
 
 def send_settled_wakeups(settlements: Iterable[Settlement]) -> None:
     """Wake the streams of the inboxes to which scheduled notifications were just delivered."""
-    ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
+    ids = [s.claimed.notification_id for s in settlements if s.claimed.channel.is_inbox]
     if ids:
         owner = {"client_id": 1, "user_id": 1}
         found = NOTIFICATIONS().find({"_id": {"$in": ids}}, owner)

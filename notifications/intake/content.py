@@ -12,11 +12,13 @@ import msgspec
 from bson import ObjectId
 from django.conf import settings
 
+from domain.addresses import InvalidAddressError, normalize_email
+from domain.channels import PUSH, Channel
 from domain.content import Attachment, Content, PushOptions, Recipient, attachment_host
 from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.store.new_notifications import NewDelivery
 from notifications.store.references import AttemptReference
 from providers.contract import SendRequest
@@ -28,14 +30,12 @@ from ..content import redaction, rendering, text
 from ..content.engine import RenderCache, TemplateError
 from ..models.notification import SUBJECT_LENGTH
 from ..validation import (
-    InvalidAddressError,
     InvalidLinkError,
     ProblemCollector,
     check_deep_link,
     check_image_url,
     check_public_url,
     has_control_characters,
-    normalize_email,
 )
 from .requests import AttachmentRequest, NotificationRequest
 
@@ -114,7 +114,7 @@ def check_push_size(
     # Renders the push only if payload and links exceed about 1 KB. A push without a device is
     # checked, too: a preview knows the devices and must refuse what an acceptance refuses.
     has_push = any(
-        delivery.channel is Channel.PUSH
+        delivery.channel.has_devices
         and (delivery.status is S.PENDING or delivery.failure_reason == NO_DEVICE)
         for delivery in deliveries
     )
@@ -124,10 +124,10 @@ def check_push_size(
     payload = len(msgspec.json.encode(content.payload)) if content.payload else 0
     if MAX_FRAME_BYTES + MAX_TEXT_BYTES + links + payload <= MAX_PAYLOAD:
         return
-    example = AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
+    example = AttemptReference(ObjectId(), PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
     try:
         message = rendering.render_message(
-            channel=Channel.PUSH, content=content, data=data, recipient=recipient
+            channel=PUSH, content=content, data=data, recipient=recipient
         )
         build_payload(
             SendRequest(

@@ -9,10 +9,12 @@ from bson import ObjectId
 from access.models import Scope
 from devices import queries as devices
 from domain import time
+from domain.addresses import ADDRESS_KINDS, InvalidAddressError, normalize_email, normalize_phone
+from domain.channels import Channel, channels_of
 from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
 from domain.plans import FIRST_STEP, Plan, may_reach
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
@@ -25,13 +27,10 @@ from ..catalog.types import TypeConfig
 from ..content.engine import RenderCache
 from ..content.redaction import redact
 from ..validation import (
-    InvalidAddressError,
     InvalidLanguageError,
     ProblemCollector,
     has_control_characters,
     is_all,
-    normalize_email,
-    normalize_phone,
     parse_channel,
     parse_channels,
     parse_language,
@@ -47,18 +46,6 @@ from .requests import (
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
-UNREACHABLE = {
-    Channel.EMAIL: ("/recipient/email", "No email address."),
-    Channel.WHATSAPP: ("/recipient/phone", "No phone number."),
-    Channel.PUSH: ("/user_id", "Push requires `user_id` or `recipient.device_ids`."),
-    Channel.IN_APP: ("/user_id", "In-app requires `user_id`."),
-}
-NEEDED_FIELDS = {
-    Channel.EMAIL: ("`recipient.email`",),
-    Channel.WHATSAPP: ("`recipient.phone`",),
-    Channel.PUSH: ("`user_id`", "`recipient.device_ids`"),
-    Channel.IN_APP: ("`user_id`",),
-}
 _UNREGISTERED = RegisteredRecipient(user_id="", preferences={})
 
 
@@ -317,7 +304,7 @@ def choose_channels(
     if has_device is False:
         deliveries = [
             _suppressed(delivery.channel, FailureCode.NO_ADDRESS, NO_DEVICE)
-            if delivery.channel is Channel.PUSH and _is_open(delivery)
+            if delivery.channel.has_devices and _is_open(delivery)
             else delivery
             for delivery in deliveries
         ]
@@ -330,7 +317,9 @@ def choose_channels(
 
 def _needs(channels: Iterable[Channel]) -> str:
     """Return what a request without a reachable channel has to name."""
-    fields = list(dict.fromkeys(field for channel in channels for field in NEEDED_FIELDS[channel]))
+    fields = list(
+        dict.fromkeys(f"`{field}`" for channel in channels for field in channel.spec.reach.fields)
+    )
     return f"No channel can reach this recipient. Send {' or '.join(fields)}."
 
 
@@ -363,10 +352,10 @@ def _make_delivery(
 ) -> NewDelivery:
     if _is_reachable(channel, request, recipient):
         return NewDelivery(channel=channel)
-    pointer, reason = UNREACHABLE[channel]
-    if is_explicit and all(problem.pointer != pointer for problem in problems.problems):
-        problems.add(pointer, "no_address", reason)
-    return _suppressed(channel, FailureCode.NO_ADDRESS, f"Skipped: {reason}")
+    reach = channel.spec.reach
+    if is_explicit and all(problem.pointer != reach.pointer for problem in problems.problems):
+        problems.add(reach.pointer, "no_address", reach.refusal)
+    return _suppressed(channel, FailureCode.NO_ADDRESS, f"Skipped: {reach.refusal}")
 
 
 def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery:
@@ -420,9 +409,9 @@ def apply_plan(deliveries: Sequence[NewDelivery], plan: Plan) -> list[NewDeliver
 
 
 def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Recipient) -> bool:
-    if channel is Channel.IN_APP:
+    if channel.is_inbox:
         return request.user_id is not None
-    if channel is Channel.PUSH:
+    if channel.has_devices:
         return request.user_id is not None or bool(recipient.device_ids)
     return recipient.address(channel) is not None
 
@@ -466,10 +455,12 @@ def addresses_of(
 ) -> list[tuple[str, str]]:
     """Return the normalized (channel, address) pairs whose suppressions to look up."""
     known = registered or _UNREGISTERED
-    email = _normal(request.recipient.email, normalize_email)
-    phone = _normal(request.recipient.phone, normalize_phone)
-    found = ((Channel.EMAIL, email or known.email), (Channel.WHATSAPP, phone or known.phone))
-    return [(channel.value, address) for channel, address in found if address]
+    found: list[tuple[str, str]] = []
+    for kind in ADDRESS_KINDS.values():
+        own = _normal(getattr(request.recipient, kind.field), kind.normalize)
+        if address := own or getattr(known, kind.field):
+            found += [(channel.value, address) for channel in channels_of(kind)]
+    return found
 
 
 def _normal(address: str | None, normalize: Callable[[str], str]) -> str | None:

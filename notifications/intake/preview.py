@@ -9,7 +9,9 @@ from bson import ObjectId
 
 from access.clients import registry
 from devices import queries as devices
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.channels.spec import Shape
+from domain.states import DeliveryStatus
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from providers.contract import Message
 
@@ -90,10 +92,10 @@ def preview(
             *(
                 warning
                 for channel in channels
-                if channel.channel is Channel.EMAIL
+                if channel.channel.spec.shape is Shape.MAIL
                 and channel.message
                 and not channel.not_sent_reason
-                for warning in find_clipped(channel.message.html)
+                for warning in find_clipped(channel.channel, channel.message.html)
             ),
         ),
     )
@@ -190,8 +192,8 @@ def _send(
 def _recipient(
     channel: Channel, address: str, *, locale: str | None = None
 ) -> NotificationRecipientRequest:
-    if channel is Channel.EMAIL:
-        return NotificationRecipientRequest(email=address, locale=locale)
-    if channel is Channel.PUSH:
+    kind = channel.spec.address
+    if kind is None:
         return NotificationRecipientRequest(device_ids=[address], locale=locale)
-    return NotificationRecipientRequest(phone=address, locale=locale)
+    own: dict[str, Any] = {kind.field: address}
+    return NotificationRecipientRequest(**own, locale=locale)

@@ -8,9 +8,10 @@ from enum import StrEnum
 from devices import preferences as device_preferences
 from devices import queries as devices
 from devices.queries import PushTarget
+from domain.channels import PUSH, Channel
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store.new_notifications import NewNotification
 from recipients import service_windows
 
@@ -88,7 +89,7 @@ def _find_suppressed(
 def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceWarning]:
     """Yield the push if no device would get it by now."""
     is_push_pending = any(
-        delivery.channel is Channel.PUSH and delivery.status is DeliveryStatus.PENDING
+        delivery.channel.has_devices and delivery.status is DeliveryStatus.PENDING
         for delivery in notification.deliveries
     )
     if not is_push_pending:
@@ -101,13 +102,9 @@ def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceW
     )
     found = targets.for_notification(user_id=notification.user_id, device_ids=device_ids)
     if not found:
-        yield AcceptanceWarning(
-            channel=Channel.PUSH, code=FailureCode.NO_ADDRESS, detail=WITHOUT_DEVICE
-        )
+        yield AcceptanceWarning(channel=PUSH, code=FailureCode.NO_ADDRESS, detail=WITHOUT_DEVICE)
     elif not any(_accepts(device, notification) for device in found):
-        yield AcceptanceWarning(
-            channel=Channel.PUSH, code=FailureCode.OPTED_OUT, detail=WITHOUT_ACCEPTANCE
-        )
+        yield AcceptanceWarning(channel=PUSH, code=FailureCode.OPTED_OUT, detail=WITHOUT_ACCEPTANCE)
 
 
 def _accepts(device: PushTarget, notification: NewNotification) -> bool:
@@ -123,22 +120,24 @@ def _accepts(device: PushTarget, notification: NewNotification) -> bool:
 def _find_closed_window(
     notification: NewNotification, *, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
-    if notification.recipient.phone is None:
-        return ()
-    is_whatsapp_pending = any(
-        delivery.channel is Channel.WHATSAPP and delivery.status is DeliveryStatus.PENDING
+    pending = {
+        delivery.channel: address
         for delivery in notification.deliveries
-    )
-    if not is_whatsapp_pending or _has_template(notification):
+        if delivery.channel.spec.has_service_window
+        and delivery.status is DeliveryStatus.PENDING
+        and (address := notification.recipient.address(delivery.channel))
+    }
+    if not pending or _has_template(notification):
         return ()
-    if service_windows.open_windows([notification.recipient.phone], now=now):
-        return ()
-    return (
+    windows = service_windows.open_windows(list(pending.values()), now=now)
+    return tuple(
         AcceptanceWarning(
-            channel=Channel.WHATSAPP,
+            channel=channel,
             code=FailureCode.WINDOW_CLOSED,
             detail=_closed_window_text(notification),
-        ),
+        )
+        for channel, address in pending.items()
+        if address not in windows
     )
 
 
@@ -152,15 +151,13 @@ def _closed_window_text(notification: NewNotification) -> str:
     return UNFILLED_TEMPLATE.format(problem=problem) if problem else WINDOW_CLOSED
 
 
-def find_clipped(html: str | None) -> tuple[AcceptanceWarning, ...]:
+def find_clipped(channel: Channel, html: str | None) -> tuple[AcceptanceWarning, ...]:
     """Return a warning if Gmail clips an email with this HTML."""
     size = len((html or "").encode())
     if size <= CLIPPED_SIZE:
         return ()
     detail = f"Gmail may clip the HTML at 102 KB: it has {size // 1024} KB, links at its end too."
-    return (
-        AcceptanceWarning(channel=Channel.EMAIL, code=WarningCode.MAY_BE_CLIPPED, detail=detail),
-    )
+    return (AcceptanceWarning(channel=channel, code=WarningCode.MAY_BE_CLIPPED, detail=detail),)
 
 
 def find_limits_reached(

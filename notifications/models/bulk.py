@@ -3,7 +3,8 @@
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 
-from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
+from domain.channels import Channel
+from domain.states import BulkAction, BulkOutcome, BulkStage
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 from notifyproject.db.models import Claim

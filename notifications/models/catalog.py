@@ -5,8 +5,9 @@ from typing import Any
 from django.db import models
 from django_mongodb_backend.fields import ArrayField
 
+from domain.channels import Channel
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime
 
 SLUG_LENGTH = 64

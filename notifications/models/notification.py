@@ -9,8 +9,9 @@ from django_mongodb_backend.fields import (
 )
 from django_mongodb_backend.models import EmbeddedModel
 
+from domain.channels import Channel
 from domain.retry import DEFAULT_MAX_RETRIES
-from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
+from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 from notifyproject.db.models import Claim

@@ -3,9 +3,10 @@
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 
+from domain.channels import Channel
 from domain.digests import DigestStatus
 from domain.limits import Overflow
-from domain.states import Category, Channel
+from domain.states import Category
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 from notifyproject.db.models import Claim

@@ -3,7 +3,8 @@
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
 
-from domain.states import AttemptStatus, Channel
+from domain.channels import Channel
+from domain.states import AttemptStatus
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 

@@ -22,7 +22,8 @@ from typing import Any
 from bson import ObjectId
 
 from domain import queues
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.channels import Channel
+from domain.states import DeliveryStatus, Priority
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker, valkey

@@ -11,8 +11,9 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.queues import BROADCASTS, DIGESTS, queue_name
-from domain.states import Channel, Priority
+from domain.states import Priority
 from notifyproject.platform import broker
 
 DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.pull", "notifications.heartbeat"

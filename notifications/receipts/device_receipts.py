@@ -10,7 +10,8 @@ from bson import ObjectId
 
 from devices import queries as devices
 from devices import status
-from domain.states import AttemptStatus, Channel, DeliveryStatus
+from domain.channels import PUSH
+from domain.states import AttemptStatus, DeliveryStatus
 from notifications.documents.records import DeliveryAttemptDocument
 from notifications.store import device_attempts, receipts
 from notifications.store.receipts import DeliveryReceipt
@@ -66,7 +67,7 @@ def apply_device_receipt(
         (
             (delivery, provider)
             for delivery in document["delivery"]
-            if delivery["channel"] == Channel.PUSH and (provider := delivery.get("provider"))
+            if delivery["channel"] == PUSH and (provider := delivery.get("provider"))
         ),
         (None, None),
     )
@@ -89,7 +90,7 @@ def apply_device_receipt(
         reporting = device_id if current is None else current["_id"]
         status.record_success(accepted={}, receipts={reporting: now})
     attempt = delivery["attempt_count"]
-    reference = AttemptReference(notification_id, Channel.PUSH, attempt, pushed_to)
+    reference = AttemptReference(notification_id, PUSH, attempt, pushed_to)
     changed = receipts.apply_receipt(
         DeliveryReceipt(
             reference=reference, status=EVENT_STATUSES[event], at=now, provider=provider

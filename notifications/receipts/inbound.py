@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from domain.states import Channel
 from notifications.documents.records import PROVIDER_EVENTS
 from notifications.store.references import AttemptReference
 from notifyproject.platform import encryption
+from providers.labels import channel_of
 from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
 from recipients import service_windows, whatsapp_identities, whatsapp_learning
 from recipients.models import SuppressionReason
@@ -111,7 +111,7 @@ def apply_opt_outs(
 
 
 def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: datetime) -> None:
-    channel, reason = Channel.WHATSAPP.value, SuppressionReason.UNSUBSCRIBED
+    channel, reason = channel_of(provider).value, SuppressionReason.UNSUBSCRIBED
     address = preference.phone or preference.user_id or ""
     if preference.is_wanted:
         lift(

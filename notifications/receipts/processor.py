@@ -8,9 +8,9 @@ import structlog
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from domain.addresses import address_key
+from domain.channels import Channel, address_key
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.documents.records import (
     EARLY_RECEIPTS,
     PROVIDER_EVENTS,
@@ -20,6 +20,7 @@ from notifications.documents.records import (
 )
 from notifications.store import receipts as store_receipts
 from notifications.store import steps
+from notifications.store.reading import recipient_of
 from notifications.store.receipts import DeliveryReceipt
 from notifications.store.references import AttemptReference
 from notifyproject.db.collections import is_duplicate
@@ -27,6 +28,7 @@ from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import AddressEffect, Receipt, ReceiptKind
+from providers.labels import channel_of
 from recipients import suppressions
 from recipients.models import SuppressionReason
 
@@ -148,12 +150,12 @@ def _match(receipt: Receipt, sent: Mapping[str, Sequence[SentMessage]]) -> Attem
     for provider_id in (receipt.provider_id or "", *receipt.other_ids):
         found = sent.get(provider_id, ())
         if len(found) > 1 and receipt.address is not None:
-            wanted = address_key(Channel.EMAIL.value, receipt.address)
             found = [
                 attempt
                 for attempt in found
-                if attempt.email is not None
-                and address_key(Channel.EMAIL.value, attempt.email) == wanted
+                if (address := attempt.address) is not None
+                for channel in (attempt.reference.channel.value,)
+                if address_key(channel, address) == address_key(channel, receipt.address)
             ]
         if len(found) == 1:
             return found[0].reference
@@ -171,15 +173,12 @@ def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) 
         (final if is_final else early).append(receipt)
     is_new = _store_early(early, provider, now)
     new = [*final, *(receipt for receipt in early if is_new(receipt))]
-    emails = {
-        receipt.address
-        for receipt in new
-        if receipt.address_effect and "@" in (receipt.address or "")
-    }
-    tested = queries.only_tested([email for email in emails if email])
+    channel = channel_of(provider)
+    addresses = {receipt.address for receipt in new if receipt.address_effect and receipt.address}
+    tested = queries.only_tested(channel, addresses)
     for receipt in new:
         if receipt.address not in tested:
-            _apply_to_address(receipt, provider, now)
+            _apply_to_address(receipt, channel, provider, now)
     for receipt in final:
         key = _event_key(receipt, provider)
         log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
@@ -249,12 +248,11 @@ def _restore(stored: StoredReceipt) -> Receipt:
     )
 
 
-def _apply_to_address(receipt: Receipt, provider: str, now: datetime) -> None:
+def _apply_to_address(receipt: Receipt, channel: Channel, provider: str, now: datetime) -> None:
     """Apply what a receipt says about an address if its message is unknown."""
     effect, address = receipt.address_effect, receipt.address
     if effect is None or address is None:
         return
-    channel = Channel.EMAIL if "@" in address else Channel.WHATSAPP
     log.info("address_reported", provider=provider, channel=channel.value, effect=effect.value)
     _record_effect(receipt, effect, channel=channel, address=address, provider=provider, now=now)
 
@@ -297,15 +295,16 @@ def _open_next_step(notification_id: ObjectId, now: datetime) -> None:
 
 
 def _suspects(receipts: Sequence[Receipt], references: Mapping[str, AttemptReference]) -> set[str]:
-    """Return the keys of the email addresses with a soft bounce that got a message."""
+    """Return the keys of the addresses with a soft bounce that got a message."""
     keys = [_key(r, references[r.event_id]) for r in receipts if r.kind in SUCCESS_KINDS]
     return suppressions.with_soft_bounces([key for key in keys if key is not None])
 
 
 def _key(receipt: Receipt, reference: AttemptReference) -> str | None:
-    if reference.channel is not Channel.EMAIL or receipt.address is None:
+    spec = reference.channel.spec
+    if spec.address is None or spec.reports_other_spellings or receipt.address is None:
         return None
-    return address_key(Channel.EMAIL.value, receipt.address)
+    return address_key(reference.channel.value, receipt.address)
 
 
 def _apply_reputation(
@@ -316,8 +315,8 @@ def _apply_reputation(
     now: datetime,
 ) -> None:
     effect, key = receipt.address_effect, _key(receipt, reference)
-    # WhatsApp may report another spelling of a number.
-    is_suspect = key in suspects or reference.channel is Channel.WHATSAPP
+    # Another spelling of the address has another key.
+    is_suspect = key in suspects or reference.channel.spec.reports_other_spellings
     is_success = receipt.kind in SUCCESS_KINDS and is_suspect
     if effect is None and not is_success:
         return
@@ -355,13 +354,13 @@ def _record_effect(
 
 
 def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
-    """Return the address of the delivery, None for a test. WhatsApp may report it differently."""
+    """Return the address of the delivery, None for a test."""
     document = queries.get(notification_id=reference.notification_id)
     if document is not None and document.get("is_test", False):
         return None
-    if reference.channel is not Channel.WHATSAPP or document is None:
+    if not reference.channel.spec.reports_other_spellings or document is None:
         return receipt.address
-    return document["recipient"].get("phone") or receipt.address
+    return recipient_of(document).address(reference.channel) or receipt.address
 
 
 def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
-from domain.addresses import address_digest
-from domain.states import Channel
+from domain.channels import Channel, address_digest
 from notifications.documents.records import WEBHOOK_LOG, WebhookLogDocument
 from notifications.store.references import AttemptReference
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt
+from providers.labels import channel_of
 from providers.registry import whatsapp
 from providers.sendgrid import webhooks
 from providers.whatsapp.webhooks import InboundMessage, MarketingPreference, WebhookContents
@@ -47,7 +47,10 @@ def process_webhook(
         "provider": provider,
         "received_at": now,
         "body": body,
-        "search_keys": [*search_keys(receipts), *(_people_keys(contents) if contents else ())],
+        "search_keys": [
+            *search_keys(receipts, channel_of(provider)),
+            *(_people_keys(contents, channel_of(provider)) if contents else ()),
+        ],
         "event_count": len(receipts) + (_other_count(contents) if contents else 0),
         "applied_count": 0,
         "unmatched_count": 0,
@@ -63,17 +66,17 @@ def _other_count(contents: WebhookContents) -> int:
     return len(contents.messages) + len(contents.preferences) + len(contents.changes)
 
 
-def _people_keys(contents: WebhookContents) -> list[str]:
+def _people_keys(contents: WebhookContents, channel: Channel) -> list[str]:
     people: list[InboundMessage | MarketingPreference] = [*contents.messages, *contents.preferences]
     told = [name for person in people for name in (person.user_id, person.phone) if name]
     changed = [name for change in contents.changes for name in (change.previous, change.current)]
     return [
-        address_digest(Channel.WHATSAPP.value, name) if is_number(name) else name
+        address_digest(channel.value, name) if is_number(name) else name
         for name in dict.fromkeys((*told, *changed))
     ]
 
 
-def search_keys(receipts: Sequence[Receipt]) -> list[str]:
+def search_keys(receipts: Sequence[Receipt], channel: Channel) -> list[str]:
     """Return the keys by which staff find a webhook: its messages, and digests of its addresses.
 
     A message is its notification's ID, or the provider's ID if the provider returned no reference.
@@ -86,7 +89,6 @@ def search_keys(receipts: Sequence[Receipt]) -> list[str]:
         elif receipt.provider_id:
             keys[receipt.provider_id] = None
         if receipt.address:
-            channel = Channel.EMAIL if "@" in receipt.address else Channel.WHATSAPP
             keys[address_digest(channel.value, receipt.address)] = None
     return list(keys)
 

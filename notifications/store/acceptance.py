@@ -12,7 +12,7 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from domain.content import Content, PushOptions, Recipient
-from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
+from domain.states import OPEN, SUCCEEDED, DeliveryStatus, overall_status
 from notifications.documents.notification import (
     ContentDocument,
     DeliveryDocument,
@@ -218,7 +218,7 @@ def _purge_at(new: NewNotification, deliveries: Sequence[DeliveryDocument]) -> d
 def _delivery(new: NewNotification, given: NewDelivery, now: datetime) -> DeliveryDocument:
     """Return a delivery to store. In-app is delivered at once unless it is due later."""
     status, due_at = given.status, new.send_at + given.delay
-    if given.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and due_at <= now:
+    if given.channel.is_inbox and status is DeliveryStatus.PENDING and due_at <= now:
         status = DeliveryStatus.DELIVERED
     delivery: DeliveryDocument = {
         "channel": given.channel.value,

@@ -7,8 +7,9 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
+from domain.channels import Channel
 from domain.errors import UNREACHED
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications
@@ -18,8 +19,6 @@ S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """Minimum retention of a reopened notification: longer than its retries can take."""
 MATCH_CANCELLABLE: Mapping[str, Any] = {"status": S.PENDING.value, "digest_epoch": None}
-ADDRESS_FIELDS: Mapping[Channel, str] = {Channel.EMAIL: "email", Channel.WHATSAPP: "phone"}
-"""The field of a notification's recipient that has the address of a channel."""
 UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Statuses in which a delivery can be without anything having been sent."""
 
@@ -77,11 +76,9 @@ def reopen(
         is_unreached = {"$and": [_is_suppressed(), {"$in": ["$$d.failure_code", codes]}]}
         condition = {"$or": [condition, is_unreached]}
     given = {
-        f"recipient.{ADDRESS_FIELDS[channel]}": {
-            "$ifNull": [f"$recipient.{ADDRESS_FIELDS[channel]}", text]
-        }
+        f"recipient.{field}": {"$ifNull": [f"$recipient.{field}", {"$literal": address}]}
         for channel, address in (addresses or {}).items()
-        for text in ({"$literal": address},)
+        for field in (channel.address_kind.field,)
     }
     granted = {"$subtract": ["$$d.max_attempts", {"$ifNull": ["$$d.earlier_attempts", 0]}]}
     return _change(

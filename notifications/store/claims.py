@@ -7,11 +7,12 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.channels import PUSH, Channel
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, Until
 from domain.retry import RetryState
-from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
+from domain.states import OPEN, AttemptStatus, Category, DeliveryStatus, Priority
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
@@ -272,7 +273,7 @@ def _next_step(deliveries: Sequence[DeliveryDocument], step: int) -> tuple[Chann
 def _channel_status(delivery: DeliveryDocument) -> DeliveryStatus:
     """Return a channel's status. An open push has the status of its devices' receipts."""
     status = DeliveryStatus(delivery["status"])
-    is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
+    is_reported = delivery["channel"] == PUSH and delivery.get("delivered_at") is not None
     if is_reported and status in OPEN:
         return S.DELIVERED if delivery.get("read_at") is None else S.READ
     return status

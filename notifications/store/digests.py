@@ -17,10 +17,11 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import BulkWriteError
 
+from domain.channels import Channel
 from domain.content import Content
 from domain.digests import CLOSE_GRACE, MAX_SLIDES, DigestOutcome, DigestStatus
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.documents.policies import DigestDocument
 from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.db.leases import Leases

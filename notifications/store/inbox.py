@@ -15,7 +15,8 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.cursor import Cursor
 
-from domain.states import SUCCEEDED, Channel, DeliveryStatus
+from domain.channels import INBOX
+from domain.states import SUCCEEDED, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications, visits
@@ -40,11 +41,7 @@ NOT_ALL_READ: Mapping[str, Any] = {
     "$or": [
         {"is_read": False},
         # Read on another channel: marking also makes the in-app delivery ``read``.
-        {
-            "delivery": {
-                "$elemMatch": {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
-            }
-        },
+        {"delivery": {"$elemMatch": {"channel": INBOX.value, "status": S.DELIVERED.value}}},
     ]
 }
 FEED_INDEX = "ntf_user_feed"
@@ -277,7 +274,7 @@ def mark_seen(*, inbox: Inbox, until: datetime) -> None:
 def _mark_read_pipeline(now: datetime) -> Pipeline:
     marks = {"unread_at": "$$REMOVE", "marked_read_at": {"$ifNull": ["$marked_read_at", now]}}
     return update(
-        condition=in_statuses(Channel.IN_APP, [S.DELIVERED]),
+        condition=in_statuses(INBOX, [S.DELIVERED]),
         changes={"status": S.READ.value, "read_at": now},
         now=now,
         extra_fields=marks,

@@ -8,9 +8,10 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP
-from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
+from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, DeliveryStatus
 from domain.wait_reasons import OUTAGES, Hold, WaitReason
 from notifications.documents.notification import NotificationDocument
 from notifyproject.db.collections import is_duplicate
@@ -420,7 +421,7 @@ def _write(
             changes={c.notification_id: changes[c.reference] for c in some},
             errors={c.notification_id: errors[c.reference] for c in some if c.reference in errors},
             now=now,
-            complete=with_device_receipts if channel is Channel.PUSH else None,
+            complete=with_device_receipts if channel.has_devices else None,
         )
         owned = _owned_filter([c.notification_id for c in some], token, status)
         matched += retry_transient(notifications().update_many, owned, pipeline).matched_count

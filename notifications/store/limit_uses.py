@@ -20,6 +20,7 @@ from bson import ObjectId
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.limits import (
     MAX_PERIOD,
@@ -33,7 +34,7 @@ from domain.limits import (
     describe_plan,
     plan,
 )
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.documents.policies import CountedUse, LimitPlace, LimitUsesDocument, OwnLimit
 from notifyproject.db.collections import is_duplicate
 

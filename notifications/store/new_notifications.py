@@ -7,10 +7,11 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Content, Recipient, SensitiveContent
 from domain.errors import FailureCode
 from domain.plans import Until
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Category, DeliveryStatus, Priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

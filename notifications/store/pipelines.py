@@ -7,8 +7,9 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.channels import INBOX, PUSH
 from domain.errors import FailureCode
-from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
+from domain.states import OPEN, SUCCEEDED, DeliveryStatus, NotificationStatus
 from domain.wait_reasons import Hold
 
 from .claims import ClaimedDelivery
@@ -116,7 +117,7 @@ def is_cancellable() -> Expression:
 
 def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
     """Return the changes that cancel a delivery. A push that reached a device becomes sent."""
-    reached = sent_changes(Channel.PUSH, now)
+    reached = sent_changes(PUSH, now)
     return {
         "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
         "sent_at": _if_reached(reached["sent_at"].expression, "$$d.sent_at"),
@@ -155,7 +156,7 @@ def with_device_receipts(changes: str) -> Expression:
 
 def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
     """Return the changes of a sent delivery. Device receipts may raise the status of a push."""
-    if channel != Channel.PUSH:
+    if channel != PUSH:
         return {"status": S.SENT.value, "sent_at": at}
     return {
         "status": Computed(status_from_devices(S.SENT.value)),
@@ -346,7 +347,7 @@ def inbox_at() -> Expression:
 
 
 def _inbox_since() -> Expression:
-    is_there = in_statuses(Channel.IN_APP, [S.DELIVERED, S.READ])
+    is_there = in_statuses(INBOX, [S.DELIVERED, S.READ])
     since = {"$cond": [is_there, "$$d.delivered_at", None]}
     return {"$min": {"$map": {"input": "$delivery", "as": "d", "in": since}}}
 

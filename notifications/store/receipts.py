@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.errors import RECEIPT_FAILURES, FailureCode
-from domain.states import TRANSITIONS, Channel, DeliveryStatus
+from domain.states import TRANSITIONS, DeliveryStatus
 
 from .collections import notifications
 from .pipelines import (
@@ -56,7 +56,7 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     # For an open push, a device's receipt is only recorded, because other devices may still wait.
     # It decides the state of the push when no other device is left.
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
-    is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
+    is_one_of_many = channel.has_devices and receipt.status in ARRIVED
     noted_device = device_id if is_one_of_many else None
     lower = [
         status.value

@@ -10,9 +10,10 @@ from bson import ObjectId
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
+from domain.channels import INBOX, Channel
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
-from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus, Priority
+from domain.states import OPEN, AttemptStatus, DeliveryStatus, Priority
 from notifications.documents.notification import (
     DeliveryDocument,
     NotificationDocument,
@@ -151,7 +152,7 @@ def give_up_due_before(before: datetime, *, now: datetime) -> int:
         condition={
             "$and": [
                 {"$in": ["$$d.status", sorted(status.value for status in OPEN)]},
-                {"$ne": ["$$d.channel", Channel.IN_APP.value]},
+                {"$ne": ["$$d.channel", INBOX.value]},
                 is_old,
             ]
         },
@@ -176,7 +177,7 @@ def _due_before(before: datetime) -> Iterator[list[ObjectId]]:
 
     It was due by ``before``, or its outcome was unknown then.
     """
-    channels = [channel.value for channel in Channel if channel is not Channel.IN_APP]
+    channels = [channel.value for channel in Channel if not channel.is_inbox]
     priorities = [priority.value for priority in Priority]
     unknown = {
         "channel": {"$in": channels},
@@ -280,7 +281,7 @@ def _accepted_changes(channel: str, record: DeliveryAttemptDocument) -> dict[str
         "next_attempt_at": None,
         "provider_message_id": record.get("provider_message_id"),
     }
-    if channel == Channel.IN_APP:
+    if channel == INBOX:
         changes |= {"status": S.DELIVERED.value, "delivered_at": at}
     return changes
 

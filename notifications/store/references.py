@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bson import ObjectId
 
-from domain.states import Channel
+from domain.channels import Channel
 
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 

@@ -12,8 +12,10 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument, UpdateMany
 
-from domain.states import Category, Channel, DeliveryStatus
+from domain.channels import Channel, addresses_in
+from domain.states import Category, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
+from notifications.store.search_keys import address_search_key
 
 from .collections import attempts, events, notifications, visits
 from .digests import erase_digests
@@ -26,7 +28,7 @@ from .pipelines import (
     is_cancellable,
     update,
 )
-from .search_keys import SEARCH_INDEX, KeyKind, search_key, search_keys
+from .search_keys import SEARCH_INDEX, search_keys
 
 S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -93,8 +95,8 @@ class Erasable:
     id: ObjectId
     created_at: datetime
     client_id: ObjectId
-    email: str | None = field(default=None, repr=False)
-    phone: str | None = field(default=None, repr=False)
+    addresses: tuple[tuple[Channel, str], ...] = field(default=(), repr=False)
+    """Each with a channel that sends to it."""
 
 
 def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list[Erasable]:
@@ -112,8 +114,7 @@ def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list
 
 def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]:
     """Return notifications to an address, without a user ID, to erase. Raises PyMongoError."""
-    kind = KeyKind.EMAIL if channel is Channel.EMAIL else KeyKind.PHONE
-    wanted = {"search_keys": search_key(kind, address), "user_id": None}
+    wanted = {"search_keys": address_search_key(channel.address_kind, address), "user_id": None}
     found = notifications().find(wanted, ERASABLE_FIELDS, hint=SEARCH_INDEX).limit(limit)
     return [_erasable(document) for document in found]
 
@@ -196,13 +197,11 @@ def _without_reasons() -> dict[str, Expression]:
 
 
 def _erasable(document: Any) -> Erasable:
-    recipient = document.get("recipient") or {}
     return Erasable(
         id=document["_id"],
         created_at=document["created_at"],
         client_id=document["client_id"],
-        email=recipient.get("email"),
-        phone=recipient.get("phone"),
+        addresses=tuple(addresses_in(document.get("recipient") or {})),
     )
 
 

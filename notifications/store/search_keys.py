@@ -10,6 +10,8 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.addresses import AddressKind
+
 SEARCH_INDEX = "ntf_search"
 """The index on the keys, newest first."""
 
@@ -35,6 +37,8 @@ _FIELDS: Mapping[KeyKind, str] = {
     KeyKind.ENTITY_ID: "entity_id",
     KeyKind.IDEMPOTENCY_KEY: "idempotency_key",
 }
+_ADDRESSES: Mapping[str, KeyKind] = {"email": KeyKind.EMAIL, "phone": KeyKind.PHONE}
+"""By the field of the kind of address."""
 _DELIVERY_FIELDS: Mapping[KeyKind, str] = {
     KeyKind.PROVIDER_MESSAGE_ID: "provider_message_id",
     KeyKind.DIGEST_ID: "digest_id",
@@ -44,6 +48,11 @@ _DELIVERY_FIELDS: Mapping[KeyKind, str] = {
 def search_key(kind: KeyKind, value: str | ObjectId) -> str:
     """Return the key of a value."""
     return f"{kind}:{value}"
+
+
+def address_search_key(kind: AddressKind, address: str) -> str:
+    """Return the key of a recipient's address."""
+    return search_key(_ADDRESSES[kind.field], address)
 
 
 def source_key(client_id: ObjectId, source: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
+from domain.channels import INBOX
 from domain.plans import ENDED_UNREACHED, FIRST_STEP, Until
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications
@@ -59,7 +60,7 @@ def _earlier_may_reach() -> Expression:
     is_no_proof = {
         "$and": [
             {"$eq": ["$plan_until", Until.DELIVERED.value]},
-            {"$eq": ["$$e.channel", Channel.IN_APP.value]},
+            {"$eq": ["$$e.channel", INBOX.value]},
         ]
     }
     holds_back = {
@@ -78,7 +79,7 @@ def match_unreached() -> dict[str, Any]:
     :func:`domain.plans.how_reached` has the same rules for a document that was read.
     """
     read = [{"marked_read_at": {"$exists": True}}, {"delivery.status": S.READ.value}]
-    delivered = {"channel": {"$ne": Channel.IN_APP.value}, "status": S.DELIVERED.value}
+    delivered = {"channel": {"$ne": INBOX.value}, "status": S.DELIVERED.value}
     return {
         "$nor": [
             {"acted_at": {"$exists": True}},

@@ -1,6 +1,7 @@
 """Field helpers for models."""
 
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from django.db import models
@@ -14,7 +15,8 @@ def choices(vocabulary: type[StrEnum]) -> list[tuple[str, str]]:
 
 def choice_field(vocabulary: type[StrEnum], **options: Any) -> models.CharField:
     """Return a field for one value of an enum."""
-    return models.CharField(max_length=40, choices=choices(vocabulary), **options)
+    # Migrations name the enum, so that a new value needs none.
+    return models.CharField(max_length=40, choices=partial(choices, vocabulary), **options)
 
 
 def choices_field(vocabulary: type[StrEnum], **options: Any) -> ArrayField:

@@ -5,9 +5,10 @@ from typing import Any
 
 from kombu.entity import Exchange, Queue
 
+from domain.channels import Channel
 from domain.hosts import public_name
 from domain.queues import BROADCASTS, CALLBACKS, DIGESTS, SERVICE, queue_name
-from domain.states import Channel, Priority
+from domain.states import Priority
 
 from ..platform import rabbitmq
 from ..platform.logs import logging_config

@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 
 from delivery import digests, pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection

@@ -17,8 +17,9 @@ from access.clients.registry import INCLUDED_IN
 from access.models import Scope
 from api.http.problems import MEDIA_TYPE
 from devices.tokens import device_id
+from domain.channels import Channel
 from domain.content import Content
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection

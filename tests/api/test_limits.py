@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from access.models import Scope
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import limits
 from notifications.store import acceptance

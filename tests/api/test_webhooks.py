@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
 from api.http.body import MAX_BYTES_BULK
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.service_windows import open_windows

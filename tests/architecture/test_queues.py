@@ -14,7 +14,8 @@ from django_celery_beat.models import PeriodicTask
 
 from callbacks import outbox
 from domain import queues
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications import callback_events
 from notifications.queueing import wakeups
 from notifyproject.celery import app

@@ -12,7 +12,8 @@ from playwright.sync_api import ViewportSize
 
 from access.models import StaffUser
 from delivery import provider_pauses
-from domain.states import BulkAction, Channel
+from domain.channels import Channel
+from domain.states import BulkAction
 from domain.time import utc_now
 from monitoring import alert_rules, incidents
 from monitoring.alert_rules import enabled_rules

@@ -10,7 +10,7 @@ import pytest
 from bson import ObjectId
 from playwright.sync_api import Locator, expect
 
-from domain import states
+from domain.channels import Channel
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import incidents
@@ -39,7 +39,7 @@ def failures() -> None:
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
         acceptance.accept(new, now=now)
         ids = [notification.id for notification in new]
-        claims = leases.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
+        claims = leases.claim(ids=ids, channel=Channel.EMAIL, worker="w", now=now)
         begun = leases.start(claims, provider="sendgrid", worker="w", now=now)
         ended = [
             factories.settlement(delivery, DeliveryStatus.FAILED, at=now) for delivery in begun
@@ -148,7 +148,7 @@ def test_outage_is_retried_in_five_clicks_from_the_alert(screen: Screen) -> None
 def deliver_all() -> None:
     now = utc_now() + timedelta(hours=1)
     ids = [notification["_id"] for notification in collection("notifications").find({}, {"_id": 1})]
-    claims = leases.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
+    claims = leases.claim(ids=ids, channel=Channel.EMAIL, worker="w", now=now)
     begun = leases.start(claims, provider="sendgrid", worker="w", now=now)
     ended = [factories.settlement(delivery, DeliveryStatus.DELIVERED, at=now) for delivery in begun]
     leases.settle(ended, now=now)

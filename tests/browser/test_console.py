@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from tests.browser.accessibility import violations
 from tests.browser.screen import Screen

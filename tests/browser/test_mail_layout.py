@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content import rendering
 from notifications.content.rendering import render_message, render_text

@@ -10,7 +10,8 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from access.models import StaffUser
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.models import Notification
 from notifications.store import leases

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from delivery import pipeline, provider_pauses
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories

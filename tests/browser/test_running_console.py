@@ -9,7 +9,8 @@ import redis
 from playwright.sync_api import expect
 
 from delivery.circuit_breaker import CircuitReporter
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import alert_rules, incidents, rollup
 from monitoring.alert_rules import enabled_rules

@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from callbacks import outbox
 from callbacks.events import CallbackStatus
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.store import acceptance, callback_marks
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor

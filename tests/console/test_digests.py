@@ -11,7 +11,7 @@ from django.test import Client
 
 from delivery import digests, pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection

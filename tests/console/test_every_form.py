@@ -18,8 +18,9 @@ from django_celery_beat.models import (
 
 from access.models import APIClient, Scope, StaffUser
 from console.widgets.lists import ReadOnlyAdmin, never
+from domain.channels import Channel
 from domain.limits import Overflow
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Priority
 from domain.time import utc_now
 from monitoring.models import AlertKind, AlertRule
 from notifications.catalog import definitions, limits, types

@@ -15,8 +15,9 @@ from console.problems import ServiceState
 from delivery import provider_pauses
 from delivery.circuit_breaker import CircuitState, State
 from delivery.provider_pauses import Pause
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from monitoring import dashboard, failure_groups, incidents, rollup

@@ -8,7 +8,7 @@ from django.test import Client
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import limits
 from notifications.store import acceptance

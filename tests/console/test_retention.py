@@ -9,7 +9,8 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.test import Client
 
-from domain.states import Category, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import Category, DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog import retention
 from notifications.models import RetentionPolicy

@@ -10,8 +10,9 @@ from django.test import Client
 
 from console.widgets import lists, window_list
 from delivery import provider_pauses
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason, find_waits, wait_condition
 from notifications.store import leases

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from console.texts.labels import provider_label
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from providers.registry import providers_for
 from tests.support.factories import notifications as factories

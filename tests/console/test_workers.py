@@ -7,7 +7,8 @@ import redis
 from django.test import Client
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.channels import Channel
+from domain.states import DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import workers
 from notifyproject.db.collections import collection

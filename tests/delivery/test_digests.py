@@ -13,10 +13,11 @@ from pymongo.errors import PyMongoError
 from delivery import digests, pipeline, sweeper
 from delivery.digests import close_due
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Content
 from domain.content import Recipient as ContactDetails
 from domain.digests import CLOSE_GRACE, RECHECK
-from domain.states import Channel, Priority
+from domain.states import Priority
 from notifications.catalog import limits, types
 from notifications.content import templates
 from notifications.content.reminders import event_variables
@@ -91,6 +92,7 @@ def define(**fields: Any) -> None:
             "max_retries": 3,
             "on_unknown": "retry",
             "sensitive_variables": [],
+            "approved_templates": [],
             "example_data": {"text": "Nice."},
             "is_active": True,
             "digest": DIGEST | fields,

@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from delivery import eligibility
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from domain.time import QuietHours
 from notifications.store.claims import NotSent
 from recipients.queries import Refusal

@@ -11,8 +11,8 @@ from delivery import circuit_breaker, pipeline, provider_pauses, routing, sweepe
 from delivery.circuit_breaker import FIRST_WAIT, PROBE_CHECK, CircuitReporter, Probe, State
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
+from domain.channels import Channel
 from domain.content import Content
-from domain.states import Channel
 from notifications.store import acceptance, actions, recovery
 from notifications.store.new_notifications import NewDelivery
 from notifyproject.platform import cache

@@ -23,8 +23,8 @@ from delivery.rate_limiter import RateLimiter
 from delivery.results import TargetResult
 from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
+from domain.channels import Channel
 from domain.errors import FailureCode, ProviderResponse, RecipientAction, TransientError
-from domain.states import Channel
 from notifyproject.db.collections import collection
 from providers.contract import Message
 from recipients import queries

@@ -14,7 +14,8 @@ from delivery import limits as delivery_limits
 from delivery import pipeline, sweeper, worker
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
-from domain.states import Category, Channel, Priority
+from domain.channels import Channel
+from domain.states import Category, Priority
 from notifications.catalog import limits
 from notifications.queueing.fair_queue import FairQueue
 from notifications.queueing.wakeups import DELIVER

@@ -13,7 +13,7 @@ from delivery import circuit_breaker, pipeline, send_loop
 from delivery.circuit_breaker import MAX_WAIT, CircuitReporter
 from delivery.runtime import SendingRuntime
 from devices.models import Platform
-from domain.states import Channel
+from domain.channels import Channel
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories

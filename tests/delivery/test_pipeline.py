@@ -16,9 +16,10 @@ from delivery import pipeline, send_loop
 from delivery.pipeline import MAX_BATCH
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
+from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.retry import MAX_REFUSED_DELAY
-from domain.states import Channel, Priority
+from domain.states import Priority
 from domain.time import utc_now
 from notifications.content import rendering
 from notifications.content.reminders import event_variables

@@ -10,8 +10,9 @@ from bson import ObjectId
 from delivery import circuit_breaker, sweeper
 from devices import registration
 from devices.models import Platform
+from domain.channels import Channel
 from domain.errors import ProviderResponse
-from domain.states import Channel, Priority
+from domain.states import Priority
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.store import actions, leases, recovery

@@ -8,8 +8,9 @@ from bson import ObjectId
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
+from domain.channels import Channel
 from domain.plans import Until
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.receipts import processor
 from notifications.store import acceptance, actions, inbox, leases, steps
 from notifications.store.new_notifications import NewDelivery

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from delivery.circuit_breaker import PROBE_CHECK, Allowed, CircuitReporter, Probe
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.routes import (

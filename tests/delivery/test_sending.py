@@ -16,9 +16,10 @@ from delivery.results import TargetResult, combine_results
 from delivery.routing import Route
 from delivery.sending import InFlight, PreparedDelivery, group_by_request
 from delivery.window import SendWindows
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode, ProviderError
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import Clock
 from notifications.store.claims import ClaimedDelivery, Settlement
 from notifyproject.platform import process

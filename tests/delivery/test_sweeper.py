@@ -12,8 +12,9 @@ from bson import ObjectId
 
 from delivery import heartbeats, sweeper
 from delivery.sweeper import MAX_QUEUE_DEPTH, SweepReport
+from domain.channels import Channel
 from domain.queues import SERVICE
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST

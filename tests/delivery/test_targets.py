@@ -10,9 +10,10 @@ from devices import registration, status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.status import Evidence
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
+from domain.states import AttemptStatus, Category, DeliveryStatus, Priority
 from notifications.store import actions, leases, removal
 from notifications.store.claims import ClaimedDelivery, TargetAttempt
 from recipients import service_windows

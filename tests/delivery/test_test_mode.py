@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.actions import actions
 from notifications.receipts import processor
 from notifications.store import acceptance

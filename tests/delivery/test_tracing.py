@@ -12,7 +12,7 @@ from bson import ObjectId
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.receipts import processor
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Attributes, Span

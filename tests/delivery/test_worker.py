@@ -17,7 +17,8 @@ from delivery.pipeline import ISOLATION_TIME, Isolation, channel_threads
 from delivery.runtime import SendingRuntime
 from delivery.window import SendWindow
 from domain import content
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP

@@ -3,8 +3,9 @@
 import pytest
 from pymongo.errors import OperationFailure, PyMongoError
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store import collections, leases
 from notifications.store.claims import NotSent
 from tests.support.factories import notifications as factories

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.channels import Channel
 from domain.content import Recipient, attachment_host
-from domain.states import Channel
 from notifications.store.reading import content_of
 from tests.support.tables import each_case
 

@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.channels import Channel
 from domain.limits import Counter, Limit, Overflow, describe_period, next_allowed, plan
-from domain.states import Category, Channel
+from domain.states import Category
 from tests.support.tables import each_case
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

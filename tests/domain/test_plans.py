@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from domain.channels import Channel
 from domain.plans import Plan, Step, Until, how_reached, may_reach
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from tests.support.tables import each_case
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content import rendering
-from notifications.content.templates import FILES
+from notifications.content.templates import Part
 from notifications.store.reading import content_of, recipient_of
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, when
@@ -94,6 +94,6 @@ def test_type_is_added_with_two_files_and_a_document(
     assert ">We have found parcel 77.</p>" in request["body"]["content"][1]["value"]
 
 
-@each_case("part", FILES)
-def test_page_names_every_part_and_its_file(part: str) -> None:
-    assert f"| `{part}` | `{FILES[part]}` |" in PAGE
+@each_case("part", list(Part))
+def test_page_names_every_part_and_its_file(part: Part) -> None:
+    assert f"| `{part}` | `{part.file_name}` |" in PAGE

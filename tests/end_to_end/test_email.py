@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from sandbox.assembly import Sandbox

@@ -16,7 +16,7 @@ from django.core.management import get_commands, load_command_class
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection

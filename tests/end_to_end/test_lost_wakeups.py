@@ -11,8 +11,9 @@ from celery.worker import state as worker_state
 
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel, Priority
+from domain.states import Priority
 from domain.time import utc_now
 from notifications.queueing import wakeups
 from notifyproject.db.collections import collection

@@ -8,8 +8,9 @@ import urllib3
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Category, Channel
+from domain.states import Category
 from notifications.queueing import backlog
 from notifications.store import acceptance
 from notifyproject.db.collections import collection

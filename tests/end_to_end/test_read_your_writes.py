@@ -16,7 +16,7 @@ import urllib3
 
 from access.clients import registry
 from delivery import provider_pauses
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR

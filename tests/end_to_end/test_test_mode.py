@@ -16,7 +16,7 @@ from delivery.runtime import SendingRuntime
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications import callback_events
 from notifications.broadcasts import runner

@@ -34,7 +34,7 @@ def _do(job: dict[str, Any]) -> None:
 
     from delivery import pipeline, sweeper
     from delivery.runtime import SendingRuntime
-    from domain.states import Channel
+    from domain.channels import Channel
     from notifications.broadcasts import runner
     from notifyproject.platform import crash_points
 

@@ -15,7 +15,8 @@ from bson import ObjectId
 
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
-from domain.states import OPEN, TRANSITIONS, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import OPEN, TRANSITIONS, DeliveryStatus
 from notifications.actions import actions
 from notifications.actions.actions import InvalidStateError
 from notifyproject.db.collections import collection

@@ -21,9 +21,10 @@ from callbacks import outbox, subscriptions
 from callbacks.events import DisabledReason, Event, EventType
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
-from domain.states import OPEN, Channel, Priority
+from domain.states import OPEN, Priority
 from domain.time import utc_now
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection

@@ -10,7 +10,8 @@ from typing import Any
 
 import redis
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import utc_now
 from notifications.queueing import wakeups
 from notifyproject.db.collections import collection

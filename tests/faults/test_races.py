@@ -13,8 +13,9 @@ from bson import ObjectId
 
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Recipient
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.actions import actions
 from notifications.actions.actions import InvalidStateError

@@ -10,9 +10,10 @@ from bson import ObjectId
 
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
-from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, Channel, Priority
+from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, Priority
 from domain.time import utc_now
 from notifications.bulk import decisions, operation, runner, selection
 from notifications.bulk.operation import UNKNOWN_STAFF

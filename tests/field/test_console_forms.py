@@ -10,9 +10,10 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
+from domain.channels import Channel
 from domain.errors import FailureCode as F
-from domain.states import Channel, Priority
 from domain.states import DeliveryStatus as S
+from domain.states import Priority
 from domain.time import utc_now
 from monitoring import incidents
 from monitoring.incidents import Finding

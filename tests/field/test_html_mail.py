@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.links import has_link
-from domain.states import Channel
 from notifications.content import inlining, rendering
 from notifications.content.linting import lint_template
 from notifications.content.templates import DEFAULT_LANGUAGE, Part

@@ -32,6 +32,7 @@ from delivery.routing import Route
 from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
 from delivery.targets import SendTarget
+from domain.channels import Channel
 from domain.errors import (
     FailureCode,
     ProviderError,
@@ -40,7 +41,7 @@ from domain.errors import (
     RecipientAction,
 )
 from domain.retry import GiveUp, RetryUncounted, decide_retry
-from domain.states import Channel, Priority
+from domain.states import Priority
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import valkey
 from providers.contract import Message

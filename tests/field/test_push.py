@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import (
     InvalidRecipientError,
@@ -26,7 +27,7 @@ from domain.errors import (
     Reach,
     TransientError,
 )
-from domain.states import Channel, Priority
+from domain.states import Priority
 from notifications.content.rendering import render_message
 from notifications.store.reading import content_of
 from notifyproject.settings.environment import read

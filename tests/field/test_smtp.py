@@ -11,6 +11,7 @@ from django.core.mail.backends import smtp as smtp_backend
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import (
     FailureCode,
@@ -22,7 +23,6 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import smtp as smtp_client
 from notifyproject.platform.event_loop import run

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.languages import find_nearest, normalize_language
-from domain.states import Channel
 from domain.time import InvalidTimeError, parse_zone
 from notifications.catalog.types import WhatsAppTemplate
 from notifications.content import rendering

@@ -18,8 +18,9 @@ from django.test import Client
 from delivery import feedback
 from delivery.results import TargetResult
 from delivery.sending import PreparedDelivery
+from domain.channels import Channel
 from domain.content import Recipient
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.receipts import webhook_log
 from notifyproject.db.collections import collection

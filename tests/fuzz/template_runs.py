@@ -95,8 +95,8 @@ def _check(parts: Mapping[str, Mapping[str, str]]) -> list[Any]:
 
 def _send(texts: Mapping[str, str], folder: Path) -> float:
     """Build the requests for every channel and set of data. Return the maximum CPU time."""
+    from domain.channels import Channel
     from domain.content import Content, Recipient
-    from domain.states import Channel
     from notifications.content import engine, rendering, templates
     from tests.fuzz.template_cases import HOSTILE_DATA
 
@@ -104,7 +104,7 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
     for part, text in texts.items():
-        (home / templates.FILES[templates.Part(part)]).write_text(text, newline="")
+        (home / templates.Part(part).file_name).write_text(text, newline="")
     templates.clear()
     person = Recipient(name="Ada", locale="pt")
     most = 0.0
@@ -135,8 +135,8 @@ def _build_requests(channel: Any, message: Any) -> None:
     """Build and encode the request of each provider of a channel, as its ``send`` does."""
     import msgspec
 
+    from domain.channels import Channel
     from domain.errors import FailureCode, PermanentError
-    from domain.states import Channel
     from domain.time import utc_now
     from providers import registry
     from providers.contract import SendRequest

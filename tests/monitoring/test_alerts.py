@@ -15,7 +15,7 @@ from callbacks.events import DisabledReason
 from delivery import circuit_breaker, pipeline, provider_pauses, worker
 from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
 from notifyproject.db.collections import collection

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.channels import Channel
+from domain.states import DeliveryStatus, Priority
 from monitoring import statistics
 from monitoring.statistics import GroupBy, StatisticsFilter
 from notifications.queueing import backlog

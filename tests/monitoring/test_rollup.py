@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import metrics, rollup, rollup_state
 from monitoring.metrics import MetricValue

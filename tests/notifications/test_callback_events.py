@@ -12,8 +12,9 @@ from pymongo.errors import AutoReconnect
 
 from callbacks import outbox, subscriptions
 from callbacks.events import EventType
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications import callback_events
 from notifications.actions import actions
 from notifications.documents.notification import NotificationDocument

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Recipient
-from domain.states import Category, Channel, DeliveryStatus, Phase, Priority
+from domain.states import Category, DeliveryStatus, Phase, Priority
 from notifications import queries
 from notifications.documents.notification import NotificationDocument
 from notifications.models import Notification
@@ -254,7 +255,7 @@ def test_messages_of_a_provider_are_read_by_their_ids() -> None:
 
 def test_tested_addresses_are_read_alone() -> None:
     emails = ["p7@example.com", "P8@example.com"]
-    found, read = explain(lambda: queries.only_tested(emails))
+    found, read = explain(lambda: queries.only_tested(Channel.EMAIL, emails))
     assert found == set()
     assert_efficient(read)
 

@@ -8,16 +8,14 @@ from email_validator import EmailNotValidError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from notifications import validation
+from domain import addresses
+from domain.addresses import InvalidAddressError, normalize_email, normalize_phone
 from notifications.validation import (
-    InvalidAddressError,
     InvalidLinkError,
     check_deep_link,
     check_image_url,
     check_public_url,
     has_control_characters,
-    normalize_email,
-    normalize_phone,
 )
 from tests.support.tables import each_case
 
@@ -140,7 +138,7 @@ KNOWN_DOMAINS = st.sampled_from(
 def test_domain_check_equals_the_full_check(local_part: str, domain: str) -> None:
     text = f"{local_part}@{domain}"
     try:
-        expected = validation._validated(text)
+        expected = addresses._validated(text)
     except EmailNotValidError:
         with pytest.raises(InvalidAddressError):
             normalize_email(text)

@@ -11,7 +11,8 @@ import pytest
 from bson import ObjectId
 from django.core.management import call_command
 
-from domain.states import Category, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import Category, DeliveryStatus
 from domain.time import utc_now
 from notifications.actions import actions
 from notifications.actions.assessment import assess_risks

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.actions import actions
 from notifications.store import leases, removal
 from notifications.store.reading import content_of, recipient_of

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.plans import Until
-from domain.states import Category, Channel, DeliveryStatus
+from domain.states import Category, DeliveryStatus
 from domain.time import utc_now
 from notifications.actions import actions
 from notifications.catalog import retention

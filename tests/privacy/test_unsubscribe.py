@@ -10,8 +10,9 @@ from bson import ObjectId
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.channels import Channel
 from domain.content import Recipient
-from domain.states import Category, Channel
+from domain.states import Category
 from notifyproject.platform.encryption import encrypt_token
 from privacy import unsubscribe
 from privacy.unsubscribe import MAX_TOKEN_LENGTH, UnknownLinkError, parse_link, unsubscribe_url

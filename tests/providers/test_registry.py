@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifyproject.settings.variables import Environment
 from providers import registry
 from providers.in_app import InAppProvider

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.addresses import address_digest
+from domain.channels import address_digest
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from recipients import queries, suppressions

@@ -10,7 +10,8 @@ from bson import ObjectId
 
 from delivery import worker
 from delivery.runtime import SendingRuntime
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import Clock
 from notifications.queueing.fair_queue import FairQueue, PullToken
 

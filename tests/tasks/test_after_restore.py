@@ -7,7 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from delivery import heartbeats
-from domain.states import BroadcastStatus, BulkStage, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BroadcastStatus, BulkStage, DeliveryStatus
 from domain.time import utc_now
 from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind

@@ -11,7 +11,8 @@ from typing import Any
 import urllib3
 from bson import ObjectId
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifyproject.platform.crash_points import Boundary
 
 from ...processes import Program, ScenarioError, wait_until

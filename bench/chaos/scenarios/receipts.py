@@ -9,7 +9,7 @@ from typing import Any
 import urllib3
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from domain.states import Channel
+from domain.channels import Channel
 from sandbox import credentials
 from sandbox.providers.sendgrid.events import SignedWebhooks, payload
 

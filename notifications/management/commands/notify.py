@@ -8,7 +8,8 @@ from bson import ObjectId
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.clients import registry
-from domain.states import OPEN, Channel, Priority
+from domain.channels import Channel
+from domain.states import OPEN, Priority
 from domain.time import utc_now
 from notifications.documents.notification import NotificationDocument
 from notifications.documents.records import DeliveryAttemptDocument

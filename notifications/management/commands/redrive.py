@@ -6,8 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.models import StaffUser
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import BulkAction, BulkStage, Channel
+from domain.states import BulkAction, BulkStage
 from domain.time import InvalidTimeError, parse_timestamp, utc_now
 
 from ...actions.actions import InvalidStateError, Staff

@@ -12,7 +12,8 @@ from devices import status as devices_status
 from devices.models import DeactivationReason
 from devices.status import Evidence
 from devices.tokens import device_id
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.store import leases
 from notifications.store.claims import ClaimedDelivery

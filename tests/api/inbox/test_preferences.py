@@ -8,7 +8,7 @@ from bson import ObjectId
 from access.clients import inbox_tokens
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients import registration

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.store import actions, leases
 from notifications.store.claims import NotSent

@@ -7,8 +7,9 @@ import pytest
 from bson import ObjectId
 
 from domain import time
+from domain.channels import Channel
 from domain.content import Content
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifyproject.db.collections import collection

@@ -9,7 +9,8 @@ from bson import ObjectId
 from django.core.management import CommandError, call_command
 
 from api.notifications import cleanup
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.store import actions, removal
 from notifyproject.db.collections import collection

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.actions import actions
 from notifications.actions.actions import SingleAction, Staff

@@ -20,7 +20,8 @@ from api.notifications.filters import (
     cursors,
     parse_list_request,
 )
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.queries import Filter, Ordering
 from notifyproject.db.paging import MAX_PAGE, Cursor, Page, _salt
 from tests.support.tables import each_case

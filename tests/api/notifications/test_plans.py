@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from domain.channels import Channel
 from domain.plans import Until
-from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
 from notifications.catalog import types

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus
+from domain.states import Category, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications.store import leases, receipts

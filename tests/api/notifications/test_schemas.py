@@ -9,7 +9,8 @@ from bson import ObjectId
 
 from api.http.rendering import encode
 from api.notifications.schemas import attempt_view, notification_view, redacted
-from domain.states import PHASES, Channel, DeliveryStatus, NotificationStatus, Phase
+from domain.channels import Channel
+from domain.states import PHASES, DeliveryStatus, NotificationStatus, Phase
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifications.store import leases

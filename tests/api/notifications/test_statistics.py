@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from devices.models import Platform
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from monitoring import statistics
 from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories

@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 from access.clients import inbox_tokens
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 from privacy import erasure

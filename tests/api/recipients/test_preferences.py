@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pointers

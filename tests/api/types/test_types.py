@@ -7,7 +7,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from access.models import Scope
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.plans import fallback_plan

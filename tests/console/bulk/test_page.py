@@ -8,7 +8,8 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from domain.time import utc_now
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk import operation as bulk_operation

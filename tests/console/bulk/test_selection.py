@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 
 from domain import content
-from domain.states import BulkStage, Channel
+from domain.channels import Channel
+from domain.states import BulkStage
 from domain.time import utc_now
 from notifications.bulk import runner
 from tests.support.clients.bulk_console import BULK, NEW, failed, open_form, start, stored, text

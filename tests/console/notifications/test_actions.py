@@ -10,7 +10,8 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from console.failures import FailedNotificationAdmin
-from domain.states import BulkAction, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications.actions.actions import Staff, act_on_each

@@ -8,9 +8,10 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from domain.channels import Channel
 from domain.content import Content
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.store import leases
 from notifyproject.db.collections import collection

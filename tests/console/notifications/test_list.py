@@ -9,9 +9,10 @@ from django.test import Client
 
 from access.clients import registry
 from console.notifications import search
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Category, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications.store import leases

@@ -17,9 +17,10 @@ from delivery import pipeline, provider_pauses
 from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
 from devices.preferences import Preferences
+from domain.channels import Channel
 from domain.content import Content
 from domain.errors import NO_DEVICE, FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health
 from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk

@@ -9,8 +9,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.clients import registry
+from domain.channels import Channel
 from domain.content import Content
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifications.store import leases, removal

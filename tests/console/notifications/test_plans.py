@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from django.test import Client
 
+from domain.channels import Channel
 from domain.plans import Until
-from domain.states import Channel
 from domain.time import utc_now
 from notifications.store import inbox as store_inbox
 from notifications.store import steps

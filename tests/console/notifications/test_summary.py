@@ -8,7 +8,8 @@ from typing import Any
 from django.utils.html import strip_tags
 
 from console.notifications import summary
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from tests.support.tables import each_case
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

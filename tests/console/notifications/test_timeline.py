@@ -12,8 +12,9 @@ from django.utils.html import strip_tags
 from access.models import APIClient
 from console.notifications.timeline import Rank, TimelineEvent, in_order
 from delivery import provider_pauses
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications.actions import actions

@@ -11,7 +11,8 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 
 from console.types.form import NOT_ALLOWED
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.plans import fallback_plan

@@ -67,8 +67,8 @@ def test_page_previews_every_channel(console: Client, default: DefaultType) -> N
     assert preview.problem is None
     assert [channel.name for channel in preview.channels] == ["Email", "Push", "WhatsApp", "In-app"]
     assert all(channel.subject and channel.text for channel in preview.channels)
-    assert [channel.channel for channel in preview.channels if channel.is_default] == [
-        channel.value for channel in default.channels
+    assert [channel.name for channel in preview.channels if channel.is_default] == [
+        channel.spec.label for channel in default.channels
     ]
 
 
@@ -131,8 +131,8 @@ def test_digest_is_previewed_beside_one_message(console: Client) -> None:
     url = page(SLUG, stored(subject=subject))
     first, three = (console.get(url, query).context["preview"] for query in ({}, {"digest": 1}))
     assert {channel.subject for channel in first.channels} == {"A payment"}
-    assert [(channel.channel, channel.subject) for channel in three.channels] == [
-        ("email", "3 payments")
+    assert [(channel.name, channel.subject) for channel in three.channels] == [
+        ("Email", "3 payments")
     ]
     assert console.get(f"{url}email/", {"digest": 1}).status_code == 200
     assert "A digest of three" in shown(console, url)

@@ -6,7 +6,7 @@ from typing import Any
 
 from console.texts.wait_reasons import WAIT_LABELS
 from console.widgets.waits import wait_text
-from domain.states import Channel
+from domain.channels import Channel
 from domain.wait_reasons import WaitReason, wait_reason
 from tests.support.tables import each_case
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.actions import actions
 from notifications.store import actions as store_actions
 from notifications.store import leases

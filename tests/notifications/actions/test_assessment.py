@@ -9,8 +9,9 @@ import pytest
 from devices import status
 from devices.models import DeactivationReason
 from devices.preferences import Preferences
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus
+from domain.states import Category, DeliveryStatus
 from notifications.actions import actions
 from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind

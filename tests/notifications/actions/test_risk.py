@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
 from tests.support.tables import each_case
 

@@ -8,7 +8,8 @@ import redis
 from bson import ObjectId
 
 from delivery import sweeper
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.actions.actions import InvalidStateError
 from notifications.broadcasts import control, repository, runner
 from notifications.queueing import backlog

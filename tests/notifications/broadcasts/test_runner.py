@@ -9,7 +9,8 @@ from bson import ObjectId
 
 from delivery import sweeper, worker
 from delivery.runtime import SendingRuntime
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications.broadcasts import fan_out, repository
 from notifications.broadcasts.requests import AudienceRequest
 from notifications.catalog import types

@@ -6,7 +6,8 @@ import pytest
 from bson import ObjectId
 
 from domain import content
-from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications.actions.actions import InvalidStateError
 from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, results, runner, selection

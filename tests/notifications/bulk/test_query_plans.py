@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from domain.states import BulkStage, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BulkStage, DeliveryStatus
 from notifications.actions import risk
 from notifications.bulk import repository, results, runner, selection
 from notifications.bulk.operation import Selection

@@ -5,15 +5,9 @@ from datetime import timedelta
 import pytest
 
 from delivery import sweeper
+from domain.channels import Channel
 from domain.queues import SERVICE
-from domain.states import (
-    BulkAction,
-    BulkOutcome,
-    BulkStage,
-    Channel,
-    DeliveryStatus,
-    NotificationStatus,
-)
+from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus, NotificationStatus
 from notifications.actions import actions
 from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, runner, selection

@@ -6,7 +6,7 @@ import pytest
 
 from api.types.schemas import TypeView
 from console.types.form import NotificationTypeForm
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.catalog import definitions
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from domain.channels import Channel
 from domain.plans import Until
-from domain.states import Channel
 from notifications.catalog.plans import PlanRequest, parse_plan, plan_of, stored_plan
 from notifications.validation import ProblemCollector
 from tests.support.tables import each_case

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
 from notifications.catalog.types import UnknownTypeError

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain.channels import Channel
 from domain.content import SensitiveContent
 from domain.errors import FailureCode, PermanentError, ProviderResponse
-from domain.states import Channel
 from notifications.catalog.types import MASK
 from notifications.content import rendering
 from notifications.content.redaction import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from domain.channels import Channel
 from domain.content import Attachment, Content, Recipient
-from domain.states import Channel
 from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
 from notifications.catalog.types import MASK, WhatsAppTemplate
 from notifications.content.engine import TemplateError

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel
 from notifications.content import rendering
 from providers.contract import Message
 from tests.support.factories.notifications import write_template as write

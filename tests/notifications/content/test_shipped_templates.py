@@ -4,8 +4,8 @@ import re
 from itertools import product
 from typing import Any
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel
 from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
 from notifications.content import linting, templates
 from notifications.content.rendering import exists, render_message, render_text

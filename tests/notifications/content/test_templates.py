@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import rendering, templates

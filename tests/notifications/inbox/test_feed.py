@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.inbox import actions, feed
 from notifications.inbox.actions import AllRead
 from notifications.inbox.feed import FeedCounts

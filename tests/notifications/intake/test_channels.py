@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.catalog.plans import fallback_plan
 from notifications.intake.preparation import choose_channels
 from notifications.store.new_notifications import NewDelivery

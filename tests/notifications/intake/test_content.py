@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from domain.channels import Channel
 from domain.content import MAX_ATTACHMENTS, Attachment
 from domain.media_types import parse_media_type
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.content import engine, rendering
 from notifications.content.rendering import render_message
 from notifications.intake.content import MAX_BODY_BYTES, MAX_DERIVED_SUBJECT_LENGTH

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.retry import MAX_RETRIES
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Category, DeliveryStatus, Priority
 from notifications.intake.preparation import addresses_of, resolve_recipient
 from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
 from notifications.validation import InvalidRequestError, ProblemCollector

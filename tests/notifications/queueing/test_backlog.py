@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.channels import Channel
+from domain.states import DeliveryStatus, Priority
 from notifications.queueing import backlog
 from notifications.queueing.backlog import Backlog
 from notifications.store import acceptance

@@ -7,7 +7,8 @@ import pytest
 import redis
 from bson import ObjectId
 
-from domain.states import Channel, Priority
+from domain.channels import Channel
+from domain.states import Priority
 from notifications.queueing import fair_queue
 from notifications.queueing import wakeups as queueing_wakeups
 from notifications.queueing.fair_queue import BURST, MAX_PULLS, FairQueue, PullToken

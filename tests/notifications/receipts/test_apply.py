@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.retry import GiveUp
-from domain.states import TRANSITIONS, Channel, DeliveryStatus
+from domain.states import TRANSITIONS, DeliveryStatus
 from notifications.store import actions, leases, receipts, recovery
 from notifications.store.pipelines import ERROR_LENGTH
 from notifications.store.receipts import RANK, DeliveryReceipt

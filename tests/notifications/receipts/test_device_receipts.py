@@ -10,9 +10,9 @@ from bson import ObjectId
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
-from domain.states import Channel
 from notifications import queries
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import AppliedReceipt, DeviceEvent

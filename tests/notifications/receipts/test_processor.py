@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from delivery import sweeper
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.receipts import processor
 from notifications.store import leases

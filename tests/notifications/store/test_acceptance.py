@@ -11,9 +11,10 @@ from bson import ObjectId
 from bson.errors import InvalidDocument
 from pymongo.errors import PyMongoError
 
+from domain.channels import Channel
 from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store import acceptance, actions
 from notifications.store.acceptance import Accepted, DuplicateEntity
 from notifications.store.new_notifications import NewDelivery, NewNotification

@@ -2,7 +2,7 @@
 
 from bson import ObjectId
 
-from domain.states import Channel
+from domain.channels import Channel
 from tests.support.factories.notifications import claimed_delivery as claimed
 
 ID = ObjectId("65f0c0ffee65f0c0ffee65f0")

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, inbox, leases, removal
 from notifications.store.inbox import Inbox

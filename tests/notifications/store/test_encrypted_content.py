@@ -11,9 +11,10 @@ from django.test import override_settings
 from api.inbox.schemas import inbox_item
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.actions import actions
 from notifications.catalog.types import MASK
 from notifications.documents.notification import NotificationDocument

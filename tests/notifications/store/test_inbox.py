@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, inbox, leases, receipts
 from notifications.store.inbox import Inbox, Marked, MarkedPart

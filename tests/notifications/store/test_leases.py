@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store import acceptance, leases, recovery
 from notifications.store.acceptance import Accepted
 from notifications.store.claims import ClaimedDelivery, NotSent

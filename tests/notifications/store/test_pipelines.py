@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import (
-    OPEN,
-    SUCCEEDED,
-    Channel,
-    DeliveryStatus,
-    NotificationStatus,
-    overall_status,
-)
+from domain.channels import Channel
+from domain.states import OPEN, SUCCEEDED, DeliveryStatus, NotificationStatus, overall_status
 from notifications.store.pipelines import (
     Computed,
     claimed_with,

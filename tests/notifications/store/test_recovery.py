@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt
-from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
+from domain.states import AttemptStatus, DeliveryStatus, Priority
 from notifications.store import acceptance, actions, leases, recovery
 from notifications.store.claims import ClaimedDelivery, Settlement, TargetAttempt
 from notifications.store.leases import LEASE

@@ -4,7 +4,7 @@ from bson import ObjectId
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.store.references import AttemptReference
 from tests.support.tables import each_case
 

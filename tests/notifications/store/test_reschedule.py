@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from notifications.documents.notification import NotificationDocument
 from notifications.queueing import fair_queue
 from notifications.store import actions, leases

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Recipient
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications import queries
 from notifications.documents.notification import NotificationDocument
 from notifications.queries import Filter

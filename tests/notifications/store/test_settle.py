@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from domain.wait_reasons import Hold, WaitReason
 from notifications.store import leases, recovery
 from notifications.store.claims import ClaimedDelivery, NotSent

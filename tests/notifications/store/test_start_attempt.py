@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.store import actions, leases, recovery
 from notifications.store.leases import LEASE
 from tests.support.factories import notifications as factories

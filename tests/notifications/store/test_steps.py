@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.plans import Until, how_reached
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store import acceptance, inbox, leases, steps
 from notifications.store.inbox import Marked
 from notifications.store.new_notifications import NewDelivery

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.store import actions, leases
 from notifications.store.claims import NotSent

@@ -17,8 +17,8 @@ from callbacks.events import Event, EventType
 from callbacks.retry import AttemptOutcome, Decision
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
+from domain.channels import Channel
 from domain.digests import CLOSE_GRACE, DigestOutcome
-from domain.states import Channel
 from monitoring import rollup_state
 from notifications.broadcasts import repository as broadcasts
 from notifications.broadcasts import runner

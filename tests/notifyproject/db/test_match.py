@@ -6,7 +6,8 @@ import pytest
 from django.db import NotSupportedError
 from django.db.models import Q
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.models import Notification
 from notifyproject.db.match import Match
 from tests.support.factories import notifications as factories

@@ -11,7 +11,7 @@ from bson import ObjectId
 from django.conf import settings
 
 from access.clients import inbox_tokens
-from domain.states import Channel
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.documents.notification import NotificationDocument
 from tests.support.clients.api import Answer, App

@@ -13,7 +13,8 @@ from django.db import connection
 
 from access.clients import inbox_tokens
 from devices.tokens import device_id
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.intake.idempotency import record_id

@@ -5,7 +5,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.states import Channel
+from domain.channels import Channel
 from privacy import unsubscribe
 
 ADA = "ada@example.com"

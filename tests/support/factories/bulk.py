@@ -5,7 +5,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.states import BulkAction, BulkStage, Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import BulkAction, BulkStage, DeliveryStatus
 from notifications.actions.actions import Staff
 from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, runner, selection

@@ -7,7 +7,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus
+from domain.channels import Channel
+from domain.states import DeliveryStatus
 from notifications.store.search_keys import search_keys_of
 from notifyproject.db.collections import collection
 from recipients.suppressions import suppression_keys

@@ -8,9 +8,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority
 from monitoring import rollup
 from notifications.content import rendering
 from notifications.store import acceptance, leases, receipts

@@ -8,7 +8,7 @@ from bson import ObjectId
 from access.clients import registry
 from access.models import APIClient, Scope, StaffUser
 from devices.models import Platform
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.content import templates
 from notifications.models import NotificationType
 from notifyproject.platform import audit

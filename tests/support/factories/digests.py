@@ -5,7 +5,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.states import Channel
+from domain.channels import Channel
 from notifications.documents.notification import NotificationDocument
 from notifications.store import digests
 from notifications.store.digests import Opening, Window

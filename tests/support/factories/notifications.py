@@ -12,13 +12,14 @@ from devices import registration
 from devices.models import Platform
 from devices.preferences import DevicePreferenceChanges, Preferences
 from devices.registration import Registration
+from domain.channels import Channel
 from domain.content import Attachment, Content, Recipient
 from domain.errors import FailureCode
 from domain.retry import RetryState
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Category, DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
-from notifications.content.templates import FILES, Part
+from notifications.content.templates import Part
 from notifications.documents.notification import (
     NOTIFICATIONS,
     DeliveryDocument,
@@ -307,7 +308,7 @@ def write_template(
     path = folder / name / language
     path.mkdir(parents=True)
     for part, text in {"subject": subject, "body": body, **more}.items():
-        (path / FILES[Part(part)]).write_text(text)
+        (path / Part(part).file_name).write_text(text)
 
 
 DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)

@@ -11,8 +11,9 @@ from delivery.results import TargetResult, combine_results
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from devices.preferences import Preferences
+from domain.channels import Channel
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus
 from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON, NOON, claimed_delivery

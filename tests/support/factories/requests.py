@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.content import Content, Recipient
-from domain.states import Channel
 from domain.time import utc_now
 from notifications.intake.content import compose_content
 from notifications.intake.preparation import Prepared, prepare

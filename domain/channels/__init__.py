@@ -1,0 +1,124 @@
+"""Channels, each described by a module of this package. Pure.
+
+A module with a ``SPEC`` is a channel: nothing else names it. Code asks for a trait of
+:class:`~domain.channels.spec.ChannelSpec` instead of for a channel.
+"""
+
+import hashlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from enum import EnumType, StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..addresses import AddressKind
+from .spec import ChannelSpec, PartSpec, Targets
+
+_Member = TypeVar("_Member")
+_NO_CHANNELS = frozenset({"spec"})
+
+
+def _find_specs() -> Mapping[str, ChannelSpec]:
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    modules = (import_module(f"{__name__}.{name}") for name in names if name not in _NO_CHANNELS)
+    specs = sorted((module.SPEC for module in modules), key=lambda spec: (spec.order, spec.name))
+    return {spec.name: spec for spec in specs}
+
+
+_SPECS = _find_specs()
+
+
+if TYPE_CHECKING:
+
+    class OpenEnum(EnumType):
+        """The type of an enum whose members follow from modules, which a type checker can't know.
+
+        At run time it is that of all enums: msgspec takes no other.
+        """
+
+        def __getattr__(cls: type[_Member], name: str) -> _Member:
+            """Return a member."""
+
+else:
+    OpenEnum = EnumType
+
+
+class Channel(StrEnum, metaclass=OpenEnum):
+    """A channel that reaches a recipient."""
+
+    _ignore_ = "_name"
+    for _name in _SPECS:
+        vars()[_name.upper()] = _name
+
+    @property
+    def spec(self) -> ChannelSpec:
+        """What is special about it."""
+        return _SPECS[self.value]
+
+    @property
+    def address_kind(self) -> AddressKind:
+        """The kind of its addresses. Raises LookupError for a channel without addresses."""
+        if (kind := self.spec.address) is None:
+            raise LookupError(f"{self} has no addresses")
+        return kind
+
+    @property
+    def is_inbox(self) -> bool:
+        """Whether a message is delivered by being stored."""
+        return self is INBOX
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether a message goes to each device of the recipient."""
+        return self.spec.targets is Targets.DEVICES
+
+
+def _with_targets(targets: Targets) -> tuple[Channel, ...]:
+    return tuple(channel for channel in Channel if channel.spec.targets is targets)
+
+
+(INBOX,) = _with_targets(Targets.INBOX)
+"""The channel of the inbox."""
+(PUSH,) = _with_targets(Targets.DEVICES)
+"""The channel to devices. Devices report to it, and what they accept is one delivery."""
+ADDRESS_CHANNELS = _with_targets(Targets.ADDRESS)
+"""Channels with an address, which can be suppressed."""
+IDENTITY_CHANNELS = tuple(channel for channel in Channel if channel.spec.has_identities)
+"""Channels whose provider knows a person by other names than the address."""
+PARTS: Mapping[str, PartSpec] = {
+    part.name: part for channel in Channel for part in channel.spec.parts
+}
+"""The parts of templates that belong to one channel, in the order of the channels."""
+
+
+def channels_of(kind: AddressKind) -> tuple[Channel, ...]:
+    """Return the channels that send to addresses of a kind."""
+    return tuple(channel for channel in Channel if channel.spec.address is kind)
+
+
+def addresses_in(recipient: Mapping[str, Any]) -> list[tuple[Channel, str]]:
+    """Return each address of a stored recipient, once for each channel that sends to it."""
+    return [
+        (channel, address)
+        for channel in ADDRESS_CHANNELS
+        if (kind := channel.spec.address) is not None and (address := recipient.get(kind.field))
+    ]
+
+
+def address_key(channel: str, address: str) -> str:
+    """Return ``<channel>:<address>`` with the address folded."""
+    kind = _SPECS[channel].address if channel in _SPECS else None
+    return f"{channel}:{kind.fold(address) if kind is not None else address}"
+
+
+def address_digest(channel: str, address: str) -> str:
+    """Return the SHA-256 digest of an address: 64 hex digits.
+
+    It is stored under a key only, since a phone number is found from its digest by trying all.
+    """
+    return hashlib.sha256(address_key(channel, address).encode(errors="replace")).hexdigest()
+
+
+def values_of(channels: Iterable[Channel]) -> list[str]:
+    """Return channels as they are stored."""
+    return [channel.value for channel in channels]

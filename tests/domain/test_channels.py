@@ -1,0 +1,60 @@
+"""Traits of channels."""
+
+from domain.addresses import ADDRESS_KINDS, PHONE_NUMBER
+from domain.channels import (
+    ADDRESS_CHANNELS,
+    INBOX,
+    PARTS,
+    PUSH,
+    Channel,
+    address_digest,
+    address_key,
+    addresses_in,
+    channels_of,
+)
+from domain.channels.spec import Role, Targets
+from tests.support.tables import each_case
+
+
+def test_channels_are_in_the_order_of_lists() -> None:
+    assert [channel.value for channel in Channel] == ["email", "push", "whatsapp", "in_app"]
+
+
+@each_case("channel", list(Channel))
+def test_exactly_channels_to_addresses_have_a_kind_of_address(channel: Channel) -> None:
+    is_addressed = channel.spec.targets is Targets.ADDRESS
+    assert (channel in ADDRESS_CHANNELS) is is_addressed
+    assert (channel.spec.address is not None) is is_addressed
+    assert channel.spec.address is None or channel.spec.address in ADDRESS_KINDS.values()
+
+
+def test_one_channel_is_the_inbox_and_one_has_devices() -> None:
+    assert [channel for channel in Channel if channel.is_inbox] == [INBOX]
+    assert [channel for channel in Channel if channel.has_devices] == [PUSH]
+
+
+def test_a_part_belongs_to_one_channel_and_each_role_to_one_part() -> None:
+    parts = [part for channel in Channel for part in channel.spec.parts]
+    assert len(parts) == len(PARTS)
+    for channel in Channel:
+        roles = [part.role for part in channel.spec.parts]
+        assert len(roles) == len(set(roles))
+        assert set(roles) <= set(Role)
+
+
+def test_channels_of_one_kind_of_address_share_its_field() -> None:
+    assert channels_of(PHONE_NUMBER) == (Channel.WHATSAPP,)
+    stored = {"email": "ada@example.com", "phone": "+351912345678", "name": "Ada"}
+    assert addresses_in(stored) == [
+        (Channel.EMAIL, "ada@example.com"),
+        (Channel.WHATSAPP, "+351912345678"),
+    ]
+    assert addresses_in({"email": None}) == []
+
+
+def test_an_address_is_compared_as_its_channel_folds_it() -> None:
+    assert address_key("email", "Ada@Example.com") == "email:ada@example.com"
+    assert address_key("whatsapp", "+5511987654321") == "whatsapp:+551187654321"
+    # Stored by a version that has another channel.
+    assert address_key("pigeon", "Loft 7") == "pigeon:Loft 7"
+    assert address_digest("email", "ADA@example.com") == address_digest("email", "ada@example.com")
