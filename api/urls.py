@@ -259,8 +259,7 @@ urlpatterns = [
         name="docs",
     ),
     path("api/v1/", include(version_1)),
-    path("webhooks/sendgrid", webhooks.SendGridWebhook.as_view(), name="webhook-sendgrid"),
-    path("webhooks/whatsapp", webhooks.WhatsAppWebhook.as_view(), name="webhook-whatsapp"),
+    *webhooks.routes(),
     path("u/<str:token>", unsubscribe.Unsubscribe.as_view(), name="unsubscribe"),
     path("u/<str:token>/undo", unsubscribe.Resubscribe.as_view(), name="resubscribe"),
 ]

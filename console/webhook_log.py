@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from domain.time import utc_now
 from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
+from providers.discovery import spec_of
 from providers.labels import PROVIDERS
 from recipients.masking import can_see_addresses, mask_text
 
@@ -29,7 +30,7 @@ SEARCH_CAP = 500
 
 ProviderFilter = choice_filter(
     "provider",
-    ((name, PROVIDERS[name]) for name in (*webhook_log.PARSERS, *sorted(webhook_log.WHATSAPP))),
+    ((name, label) for name, label in PROVIDERS.items() if spec_of(name).webhook),
     is_unindexed=True,
 )
 _OUTCOMES: dict[str, tuple[str, dict[str, Any]]] = {

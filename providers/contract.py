@@ -1,13 +1,14 @@
 """The interface of a provider.
 
-To add a provider, write a module with a :class:`Provider`, a table of its responses
-(:mod:`.response_rules`), its settings in ``notifyproject/settings/environment.py``, a line in
-:mod:`.registry`, and a test for each response, for no response, and for a truncated response.
+To add a provider, write a package with a :class:`Provider`, a table of its responses
+(:mod:`.response_rules`), and its :class:`~providers.spec.ProviderSpec`; its settings in
+``notifyproject/settings/variables.py``; and a test for each response, for no response, and for a
+truncated response.
 """
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 from domain.content import Attachment, PushOptions
 from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
 from domain.states import Priority
+
+from .inbound import Inbound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +147,39 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedWebhook:
-    """The receipts of a webhook, and how many of its events can't be read."""
+class WebhookRequest:
+    """A provider's call of its webhook."""
 
-    receipts: tuple[Receipt, ...]
+    method: str
+    url: str
+    """The called URL, as the provider knows it: some sign it. It follows from ``PUBLIC_URL``,
+    because anybody can send any Host."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
+    """By names in lower case."""
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookReply:
+    """The response that a provider expects in place of ours."""
+
+    body: str
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookResult:
+    """What a webhook contains. An item that can't be read is counted, and others take effect."""
+
+    receipts: tuple[Receipt, ...] = ()
     unreadable_count: int = 0
+    inbound: Inbound | None = None
+    """What recipients tell; None for a provider that doesn't report it."""
+    logged: str | None = None
+    """The body for the log, without what people wrote. None: nothing is logged, or applied."""
+    reply: WebhookReply | None = None
 
 
 def account_name(name: str, *credentials: str) -> str:
@@ -159,6 +190,10 @@ def account_name(name: str, *credentials: str) -> str:
 
 class InvalidSignatureError(Exception):
     """A webhook's signature is missing or invalid."""
+
+
+class InvalidVerifyTokenError(InvalidSignatureError):
+    """The token is wrong with which a provider verifies the address of its webhook."""
 
 
 class Provider(Protocol):
@@ -179,9 +214,6 @@ class Provider(Protocol):
         If the message expired before its request, that error is :class:`NotAttemptedError`.
         """
 
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
-
 
 class NotAttemptedError(TransientError):
     """Nothing was sent: the time for the send was over, or the message had expired."""
@@ -193,6 +225,17 @@ class NotAttemptedError(TransientError):
 def is_expired(request: SendRequest, *, now: datetime) -> bool:
     """Return whether a message has expired. Call this right before its request."""
     return request.expires_at is not None and now >= request.expires_at
+
+
+@runtime_checkable
+class WebhookProvider(Provider, Protocol):
+    """A provider that calls a webhook."""
+
+    def parse_webhook(self, request: WebhookRequest) -> WebhookResult:
+        """Verify and read a call. Raises InvalidSignatureError, or ValueError for other content."""
+
+    def parse_logged(self, raw: bytes) -> WebhookResult:
+        """Read the ``logged`` body of a verified call again. Raises ValueError."""
 
 
 @runtime_checkable

@@ -183,7 +183,6 @@ def _no_memory_between_tests() -> Iterator[None]:
     callback_events.clear()
     yield
     registry.clear()
-    registry.sendgrid.cache_clear()
     django_cache.clear()
     assert fcm_schema.take_noted() == [], "a push that FCM's schema does not allow"
 

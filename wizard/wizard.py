@@ -19,18 +19,16 @@ from notifyproject.platform import service_account
 from notifyproject.settings import environment, safety
 from notifyproject.settings.declarations import Variable, variables
 from notifyproject.settings.kinds import split_list
-from notifyproject.settings.variables import URLS, VARIABLES, Compose, Environment
+from notifyproject.settings.variables import PROVIDERS, URLS, VARIABLES, Compose, Environment
+from providers.discovery import SPECS
 from providers.fcm import credentials
-
-from . import provider_checks
+from providers.setup_check import CheckError
 
 Ask = Callable[[str], str]
 ALL = VARIABLES | {variable.name: variable for variable in variables(Compose)}
 """The variables that the file may have."""
-PROVIDERS = tuple(
-    dict.fromkeys(variable.provider for variable in VARIABLES.values() if variable.provider)
-)
-ENABLED_BY = {"fcm": "FCM_CREDENTIALS", "whatsapp": "WHATSAPP_TOKEN"}
+CHECKS = {spec.name: spec.check for spec in SPECS.values() if spec.check}
+ENABLED_BY = {spec.name: spec.enabled_by for spec in SPECS.values() if spec.enabled_by}
 """The variable whose presence turns a provider on. Mail has one in any case."""
 OTHERS = 0o077
 """Permissions of a file for its group and others."""
@@ -190,13 +188,13 @@ def _try_provider(
         if is_asking:
             for variable in wanted:
                 _ask(values, terminal, variable, f"{variable.name}, {variable.hint}")
-        if is_offline:
+        if is_offline or provider not in CHECKS:
             _validate(values)
             terminal.out.write(f"{provider} wasn't tried.\n")
             return
         try:
-            provider_checks.CHECKS[provider](_validate(values))
-        except provider_checks.CheckError as error:
+            CHECKS[provider](_validate(values))
+        except CheckError as error:
             if not is_asking:
                 raise SetupError(f"{provider}: {error}") from error
             terminal.out.write(f"{error}\n")

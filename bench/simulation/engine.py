@@ -52,7 +52,7 @@ from notifications.store.inbox import Inbox
 from notifications.store.references import AttemptReference
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, event_loop
-from providers.in_app import InAppProvider
+from providers.inbox.provider import InAppProvider
 from providers.registry import providers_for
 
 from .faults import KILLS, Fault, FaultInjector, KilledError

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -52,10 +52,6 @@ class SimulatedProvider:
     def account(self) -> str:
         """The account of the circuit breaker and the rate limit."""
         return f"{self.name}:{self.seed}"
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return nothing: the engine passes receipts on."""
-        return []
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Accept or refuse a message, as its post and attempt decide."""

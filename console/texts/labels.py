@@ -21,8 +21,8 @@ from domain.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 from monitoring.models import AlertKind
 from monitoring.provider_health import Health
 from notifications.actions.risk import RiskKind
+from providers import labels as provider_labels
 from providers.contract import ReceiptKind
-from providers.labels import provider_name
 
 from .wait_reasons import WAIT_LABELS, Label
 
@@ -142,8 +142,7 @@ PLATFORM_LABELS: Mapping[Platform, str] = {
     Platform.WEB: "Web",
 }
 SOURCE_LABELS: Mapping[str, str] = {
-    "sendgrid": "SendGrid",
-    "whatsapp": "WhatsApp",
+    **provider_labels.PROVIDERS,
     "admin": "Staff",
     "api": "API",
     "one-click": "Recipient",
@@ -203,7 +202,7 @@ def broadcast_state(status: str, *, is_throttled: bool) -> Label:
 
 def provider_label(name: str | None) -> str | None:
     """Return a provider's label. An unknown name is returned unchanged."""
-    return provider_name(name) if name else None
+    return provider_labels.provider_name(name) if name else None
 
 
 def cause_label(code: str | None) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.states import Category
-from providers import registry
+from providers.whatsapp import build
 from providers.whatsapp import templates as whatsapp_api
 from providers.whatsapp.provider import WhatsApp
 from providers.whatsapp.templates import TemplateStatus
@@ -77,7 +77,7 @@ def submissions(document: NotificationTypeDocument) -> Iterator[tuple[Mapping[st
 
 
 def _account() -> WhatsApp:
-    account = registry.whatsapp()
+    account = build()
     if not account.token or not account.business_account_id:
         raise NoAccountError
     return account

@@ -9,8 +9,8 @@ import structlog
 from notifications.documents.records import PROVIDER_EVENTS
 from notifications.store.references import AttemptReference
 from notifyproject.platform import encryption
-from providers.labels import channel_of
-from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
+from providers.discovery import spec_of
+from providers.inbound import Identity, Inbound, MarketingPreference
 from recipients import service_windows, whatsapp_identities, whatsapp_learning
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
@@ -22,34 +22,34 @@ EVENT_RETENTION = timedelta(days=30)
 """Time for which applied opt-outs are remembered: providers repeat events for days."""
 
 
-def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) -> int:
+def apply_inbound(inbound: Inbound, *, provider: str, now: datetime) -> int:
     """Record identifiers, service windows, and opt-outs. Return how many people are unknown.
 
     What an unknown person wrote is stored under the user ID, until the number is known. Idempotent.
     """
-    _learn(contents.identities, now)
-    changes = [(change.previous, change.current) for change in contents.changes]
+    _learn(inbound.identities, now)
+    changes = [(change.previous, change.current) for change in inbound.changes]
     whatsapp_learning.carry_over(changes, now=now)
-    people = [message.phone or message.user_id or "" for message in contents.messages]
-    chosen = [preference.phone or preference.user_id or "" for preference in contents.preferences]
-    refused = [window.phone or window.user_id or "" for window in contents.closed_windows]
+    people = [message.phone or message.user_id or "" for message in inbound.messages]
+    chosen = [preference.phone or preference.user_id or "" for preference in inbound.preferences]
+    refused = [window.phone or window.user_id or "" for window in inbound.closed_windows]
     numbers = whatsapp_identities.numbers_of({*people, *chosen, *refused})
     service_windows.record_inbound(
         [
             (number, message.at)
-            for person, message in zip(people, contents.messages, strict=True)
+            for person, message in zip(people, inbound.messages, strict=True)
             for number in numbers[person] or (person,)
         ],
         now=now,
     )
     service_windows.close(
         (number, closed.at)
-        for person, closed in zip(refused, contents.closed_windows, strict=True)
+        for person, closed in zip(refused, inbound.closed_windows, strict=True)
         for number in numbers[person] or (person,)
     )
     preferences = [
         replace(preference, phone=next(iter(numbers[person]), person))
-        for person, preference in zip(chosen, contents.preferences, strict=True)
+        for person, preference in zip(chosen, inbound.preferences, strict=True)
     ]
     apply_opt_outs(preferences, provider=provider, now=now)
     unknown = {person for person in (*people, *chosen) if not numbers[person]}
@@ -111,7 +111,7 @@ def apply_opt_outs(
 
 
 def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: datetime) -> None:
-    channel, reason = channel_of(provider).value, SuppressionReason.UNSUBSCRIBED
+    channel, reason = spec_of(provider).channel.value, SuppressionReason.UNSUBSCRIBED
     address = preference.phone or preference.user_id or ""
     if preference.is_wanted:
         lift(

@@ -1,6 +1,6 @@
 """Records, processes, and replays verified provider webhooks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from bson import ObjectId
@@ -11,22 +11,15 @@ from notifications.store.references import AttemptReference
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt
-from providers.labels import channel_of
-from providers.registry import whatsapp
-from providers.sendgrid import webhooks
-from providers.whatsapp.webhooks import InboundMessage, MarketingPreference, WebhookContents
+from providers.discovery import spec_of
+from providers.inbound import Inbound, InboundMessage, MarketingPreference
+from providers.registry import webhook_provider
 from recipients.whatsapp_identities import is_number
 
 from .inbound import apply_inbound
 from .processor import Applied, apply_receipts
 
 LOG_RETENTION = timedelta(days=30)
-PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
-    "sendgrid": webhooks.parse_receipts,
-    "sandbox-sendgrid": webhooks.parse_receipts,
-}
-WHATSAPP = frozenset({"whatsapp", "sandbox-whatsapp"})
-"""Names of a provider whose webhooks have messages and opt-outs, too."""
 
 
 def process_webhook(
@@ -36,22 +29,23 @@ def process_webhook(
     body: str,
     now: datetime,
     unreadable_count: int = 0,
-    contents: WebhookContents | None = None,
+    inbound: Inbound | None = None,
 ) -> Applied:
     """Store a verified webhook and apply its receipts. Idempotent, as providers may repeat it.
 
-    ``contents`` has what a webhook of WhatsApp contains besides them.
+    ``inbound`` has what a webhook contains besides them.
     """
+    channel = spec_of(provider).channel
     entry: WebhookLogDocument = {
         "_id": ObjectId(),
         "provider": provider,
         "received_at": now,
         "body": body,
         "search_keys": [
-            *search_keys(receipts, channel_of(provider)),
-            *(_people_keys(contents, channel_of(provider)) if contents else ()),
+            *search_keys(receipts, channel),
+            *(_people_keys(inbound, channel) if inbound else ()),
         ],
-        "event_count": len(receipts) + (_other_count(contents) if contents else 0),
+        "event_count": len(receipts) + (_other_count(inbound) if inbound else 0),
         "applied_count": 0,
         "unmatched_count": 0,
         "unreadable_count": unreadable_count,
@@ -59,17 +53,17 @@ def process_webhook(
     }
     WEBHOOK_LOG().insert_one(entry)
     crash_points.reach(Boundary.WEBHOOK_LOGGED)
-    return _apply_logged(entry["_id"], receipts, contents, provider=provider, now=now)
+    return _apply_logged(entry["_id"], receipts, inbound, provider=provider, now=now)
 
 
-def _other_count(contents: WebhookContents) -> int:
-    return len(contents.messages) + len(contents.preferences) + len(contents.changes)
+def _other_count(inbound: Inbound) -> int:
+    return len(inbound.messages) + len(inbound.preferences) + len(inbound.changes)
 
 
-def _people_keys(contents: WebhookContents, channel: Channel) -> list[str]:
-    people: list[InboundMessage | MarketingPreference] = [*contents.messages, *contents.preferences]
+def _people_keys(inbound: Inbound, channel: Channel) -> list[str]:
+    people: list[InboundMessage | MarketingPreference] = [*inbound.messages, *inbound.preferences]
     told = [name for person in people for name in (person.user_id, person.phone) if name]
-    changed = [name for change in contents.changes for name in (change.previous, change.current)]
+    changed = [name for change in inbound.changes for name in (change.previous, change.current)]
     return [
         address_digest(channel.value, name) if is_number(name) else name
         for name in dict.fromkeys((*told, *changed))
@@ -102,13 +96,13 @@ def find_logged(keys: Sequence[str], *, cap: int) -> list[ObjectId]:
 def _apply_logged(
     log_id: ObjectId,
     receipts: Sequence[Receipt],
-    contents: WebhookContents | None,
+    inbound: Inbound | None,
     *,
     provider: str,
     now: datetime,
 ) -> Applied:
     applied = apply_receipts(receipts, provider=provider, now=now)
-    unknown = apply_inbound(contents, provider=provider, now=now) if contents else 0
+    unknown = apply_inbound(inbound, provider=provider, now=now) if inbound else 0
     WEBHOOK_LOG().update_one(
         {"_id": log_id},
         {
@@ -129,12 +123,13 @@ def replay(log_id: ObjectId, *, now: datetime) -> Applied:
     entry = WEBHOOK_LOG().find_one({"_id": log_id})
     if entry is None:
         raise LookupError("no such webhook")
-    provider, raw = entry["provider"], entry["body"].encode()
-    if provider not in WHATSAPP and provider not in PARSERS:
-        raise UnreadableWebhookError(f"No parser for webhooks of {provider}.")
+    name = entry["provider"]
     try:
-        contents = whatsapp().parse_webhook(raw) if provider in WHATSAPP else None
-        receipts = contents.receipts if contents else PARSERS[provider](raw)
+        parser = webhook_provider(name)
+    except LookupError as error:
+        raise UnreadableWebhookError(f"No parser for webhooks of {name}.") from error
+    try:
+        found = parser.parse_logged(entry["body"].encode())
     except ValueError as error:
         raise UnreadableWebhookError("The stored webhook can't be parsed.") from error
-    return _apply_logged(entry["_id"], receipts, contents, provider=provider, now=now)
+    return _apply_logged(entry["_id"], found.receipts, found.inbound, provider=name, now=now)

@@ -6,7 +6,6 @@ from typing import Any
 from kombu.entity import Exchange, Queue
 
 from domain.channels import Channel
-from domain.hosts import public_name
 from domain.queues import BROADCASTS, CALLBACKS, DIGESTS, SERVICE, queue_name
 from domain.states import Priority
 
@@ -15,7 +14,7 @@ from ..platform.logs import logging_config
 from . import console, sentinel_url, store_urls
 from .environment import BASE_DIR, DATA_DIR
 from .kinds import split_list
-from .variables import Environment
+from .variables import PROVIDERS, Environment, ehlo_name
 
 INSTALLED_APPS = [
     "unfold",
@@ -204,7 +203,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "PROVIDER_RATES": _provider_rates(environment),
         "MAX_IN_FLIGHT": {
-            **dict.fromkeys(("sendgrid", "fcm", "whatsapp"), environment.PROVIDER_MAX_IN_FLIGHT),
+            **dict.fromkeys(PROVIDERS, environment.PROVIDER_MAX_IN_FLIGHT),
             # SMTP sends from threads, so there are no more requests than threads.
             "smtp": environment.WORKER_THREADS,
         },
@@ -258,11 +257,6 @@ def _email(environment: Environment) -> dict[str, Any]:
         "EMAIL_TIMEOUT": 15,
         "SMTP_EHLO_NAME": ehlo_name(environment),
     }
-
-
-def ehlo_name(environment: Environment) -> str:
-    """Return the name with which this service greets a mail server, or an empty text."""
-    return environment.SMTP_EHLO_NAME or public_name(environment.PUBLIC_URL)
 
 
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:

@@ -6,6 +6,8 @@ Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
 
 from collections.abc import Mapping
 
+from domain.hosts import public_name
+
 from . import kinds
 from .declarations import Group, declare, variables
 from .safety import Plain
@@ -522,8 +524,17 @@ class Compose(Group):
 GROUPS: tuple[type[Group], ...] = Environment.__bases__
 VARIABLES = {variable.name: variable for group in GROUPS for variable in variables(group)}
 """The variables of the service, by name."""
+PROVIDERS = tuple(
+    dict.fromkeys(variable.provider for variable in VARIABLES.values() if variable.provider)
+)
+"""The providers that have variables."""
 SECRETS = {
     name: variable.kind.secret for name, variable in VARIABLES.items() if variable.kind.secret
 }
 URLS = {name: variable.kind.url for name, variable in VARIABLES.items() if variable.kind.url}
 """Their rules on a server, by name."""
+
+
+def ehlo_name(environment: Environment) -> str:
+    """Return the name with which this service greets a mail server, or an empty text."""
+    return environment.SMTP_EHLO_NAME or public_name(environment.PUBLIC_URL)

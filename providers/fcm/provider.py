@@ -4,7 +4,7 @@
 may send four messages, sleeps on Retry-After, and fetches a token per thread.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -17,7 +17,7 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Provide
 from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
-from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
+from ..contract import NotAttemptedError, SendRequest, SendResult, account_name, is_expired
 from ..http import Request
 from . import credentials as fcm_credentials
 from .credentials import AccessToken, InvalidCredentialsError, ServiceAccount, TokenCache
@@ -140,10 +140,6 @@ class FCM:
     def body(self, request: SendRequest) -> dict[str, Any]:
         """Return the content of the request body. Raises PermanentError or ValueError."""
         return build_payload(request, now=self.clock())
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Raise ValueError, since FCM has no webhooks: devices send receipts to the API."""
-        raise ValueError("FCM sends no webhooks")
 
     @cached_property
     def _service_account(self) -> ServiceAccount:

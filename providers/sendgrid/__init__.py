@@ -1,1 +1,71 @@
 """Email by SendGrid."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from domain.channels import Channel
+from domain.time import utc_now
+
+from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+
+if TYPE_CHECKING:
+    from .provider import SendGrid
+
+SANDBOX_KEY = "SG.sandbox"
+"""The sandbox accepts this fixed value; it's not secret."""
+
+
+def build() -> "SendGrid":
+    """Return the account, which may also be needed for webhooks while another provider sends."""
+    return _build(
+        name=PROVIDER.name,
+        api_key=settings.SENDGRID_API_KEY,
+        base_url=settings.SENDGRID_URL,
+        webhook_public_key=settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
+    )
+
+
+def build_sandbox() -> "SendGrid":
+    """Return the sandbox's account."""
+    return _build(
+        name=PROVIDER.sandbox_name,
+        api_key=SANDBOX_KEY,
+        base_url=settings.SANDBOX_URL,
+        webhook_public_key="",
+    )
+
+
+def check(values: Any, **options: Any) -> None:
+    """See :func:`.setup.check`."""
+    from . import setup
+
+    setup.check(values, **options)
+
+
+def _build(**account: str) -> "SendGrid":
+    from .provider import SendGrid
+
+    return SendGrid(
+        **account,
+        sender=settings.EMAIL_FROM,
+        reply_to=settings.EMAIL_REPLY_TO,
+        attachment_hosts=settings.ATTACHMENT_HOSTS,
+        clock=utc_now,
+    )
+
+
+PROVIDER = ProviderSpec(
+    name="sendgrid",
+    label="SendGrid",
+    channel=Channel("email"),
+    is_configured=lambda: "sendgrid" in settings.EMAIL_PROVIDERS and bool(settings.SENDGRID_URL),
+    build=build,
+    sandbox=SandboxSpec(
+        label="Sandbox (mail)",
+        is_configured=lambda: bool(settings.SANDBOX_URL),
+        build=build_sandbox,
+    ),
+    webhook=WebhookSpec(content="a list of events"),
+    check=check,
+)

@@ -21,7 +21,7 @@ from collections.abc import (
 )
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import quote
 from functools import cached_property
@@ -48,10 +48,10 @@ from .. import contract, http, http_client
 from ..contract import (
     Message,
     NotAttemptedError,
-    ParsedWebhook,
-    Receipt,
     SendRequest,
     SendResult,
+    WebhookRequest,
+    WebhookResult,
     is_expired,
 )
 from ..http import Request
@@ -282,13 +282,15 @@ class SendGrid:
             "personalizations": [personalization(request, tag=None)],
         }
 
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
-        return list(self.parse_webhook(headers, raw).receipts)
-
-    def parse_webhook(self, headers: Mapping[str, str], raw: bytes) -> ParsedWebhook:
+    def parse_webhook(self, request: WebhookRequest) -> WebhookResult:
         """Verify a webhook and read its events. Raises InvalidSignatureError or ValueError."""
-        webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
+        webhooks.verify(
+            request.headers, request.raw, public_key=self.webhook_public_key, now=self.clock()
+        )
+        return replace(self.parse_logged(request.raw), logged=request.raw.decode())
+
+    def parse_logged(self, raw: bytes) -> WebhookResult:
+        """Read the events of a verified webhook. Raises ValueError."""
         return webhooks.parse_webhook(raw)
 
     async def _send_batch(

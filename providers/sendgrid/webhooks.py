@@ -16,9 +16,9 @@ from .. import http
 from ..contract import (
     AddressEffect,
     InvalidSignatureError,
-    ParsedWebhook,
     Receipt,
     ReceiptKind,
+    WebhookResult,
 )
 from ..json_items import read_text, read_time, split_array
 from ..mail_replies import Reply, Step, Subject
@@ -106,7 +106,7 @@ def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: date
         raise InvalidSignatureError("the signature is wrong")
 
 
-def parse_webhook(raw: bytes) -> ParsedWebhook:
+def parse_webhook(raw: bytes) -> WebhookResult:
     """Return the receipts of a webhook body. Raises ValueError if it is no list of events.
 
     One SendGrid account may serve several applications, whose custom arguments stand among an
@@ -121,12 +121,7 @@ def parse_webhook(raw: bytes) -> ParsedWebhook:
             continue
         if receipt is not None:
             receipts.append(receipt)
-    return ParsedWebhook(receipts=tuple(receipts), unreadable_count=unreadable)
-
-
-def parse_receipts(raw: bytes) -> list[Receipt]:
-    """Return the receipts of a webhook body, as in :func:`parse_webhook`. Raises ValueError."""
-    return list(parse_webhook(raw).receipts)
+    return WebhookResult(receipts=tuple(receipts), unreadable_count=unreadable)
 
 
 @lru_cache(maxsize=4)

@@ -1,1 +1,49 @@
 """Email by SMTP."""
+
+from typing import Any
+
+from django.conf import settings
+
+from domain.channels import Channel
+from domain.time import utc_now
+
+from ..contract import Provider
+from ..spec import ProviderSpec
+
+
+def build() -> Provider:
+    """Return the provider for the configured mail server."""
+    from .provider import SMTP
+
+    return SMTP(
+        sender=settings.EMAIL_FROM,
+        reply_to=settings.EMAIL_REPLY_TO,
+        attachment_hosts=settings.ATTACHMENT_HOSTS,
+        options={
+            "host": settings.EMAIL_HOST,
+            "port": settings.EMAIL_PORT,
+            "username": settings.EMAIL_HOST_USER,
+            "password": settings.EMAIL_HOST_PASSWORD,
+            "use_tls": settings.EMAIL_USE_TLS,
+            "use_ssl": settings.EMAIL_USE_SSL,
+            "ehlo_name": settings.SMTP_EHLO_NAME,
+        },
+        clock=utc_now,
+    )
+
+
+def check(values: Any, **options: Any) -> None:
+    """See :func:`.setup.check`."""
+    from . import setup
+
+    setup.check(values, **options)
+
+
+PROVIDER = ProviderSpec(
+    name="smtp",
+    label="Mail server",
+    channel=Channel("email"),
+    is_configured=lambda: "smtp" in settings.EMAIL_PROVIDERS,
+    build=build,
+    check=check,
+)

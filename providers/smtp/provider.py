@@ -25,7 +25,7 @@ from domain.mailboxes import parse_mailbox
 from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
-from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
+from ..contract import NotAttemptedError, SendRequest, SendResult, account_name, is_expired
 from ..http import INVALID_CONFIGURATION, excerpt
 from ..mail import (
     AttachmentFile,
@@ -144,10 +144,6 @@ class SMTP:
             provider_id=encoded.message_id,
             response=ProviderResponse(status=250),
         )
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return no receipts: SMTP has no webhooks."""
-        return []
 
     def _deliver(self, mail: Mail, deadline: Deadline) -> None:
         idle = self._idle[os.getpid()]

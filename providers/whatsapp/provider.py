@@ -17,11 +17,19 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Transie
 from domain.links import has_link
 
 from .. import contract, http, http_client
-from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
+from ..contract import (
+    Message,
+    NotAttemptedError,
+    SendRequest,
+    SendResult,
+    WebhookReply,
+    WebhookRequest,
+    WebhookResult,
+    is_expired,
+)
 from ..http import Request
 from . import webhooks
 from .responses import MAX_ID_LENGTH, classify_response
-from .webhooks import WebhookContents
 
 MAX_TEXT_LENGTH = 4096
 MAX_CAPTION_LENGTH = 1024
@@ -161,22 +169,21 @@ class WhatsApp:
         excerpt = f"Sent as template {template.name} ({template.language})."
         return replace(result, response=replace(result.response, excerpt=excerpt))
 
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
-        self.verify_webhook(headers, raw)
-        return list(self.parse_webhook(raw).receipts)
+    def parse_webhook(self, request: WebhookRequest) -> WebhookResult:
+        """Verify and read a webhook, or answer Meta's handshake with its challenge.
 
-    def verify_webhook(self, headers: Mapping[str, str], raw: bytes) -> None:
-        """Raise InvalidSignatureError unless a webhook is signed."""
-        webhooks.verify(headers, raw, app_secret=self.app_secret)
+        Raises InvalidSignatureError or ValueError.
+        """
+        if request.method != "POST":
+            challenge = webhooks.challenge(request.query, verify_token=self.verify_token)
+            return WebhookResult(reply=WebhookReply(body=challenge))
+        webhooks.verify(request.headers, request.raw, app_secret=self.app_secret)
+        redacted = webhooks.redact_webhook(request.raw)
+        return replace(self.parse_logged(request.raw), logged=redacted)
 
-    def parse_webhook(self, raw: bytes) -> WebhookContents:
+    def parse_logged(self, raw: bytes) -> WebhookResult:
         """Return the contents of a verified webhook. Raises ValueError."""
         return webhooks.parse_webhook(raw, phone_number_id=self.phone_number_id)
-
-    def challenge(self, query: Mapping[str, str]) -> str:
-        """Return the response to Meta's webhook handshake. Raises InvalidSignatureError."""
-        return webhooks.challenge(query, verify_token=self.verify_token)
 
     async def _request_message(
         self, body: Body, request: SendRequest, *, timeout: float

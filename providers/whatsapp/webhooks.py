@@ -6,15 +6,29 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from domain.errors import FailureCode, RecipientAction
 
 from .. import http
-from ..contract import AddressEffect, InvalidSignatureError, Receipt, ReceiptKind
+from ..contract import (
+    AddressEffect,
+    InvalidSignatureError,
+    InvalidVerifyTokenError,
+    Receipt,
+    ReceiptKind,
+    WebhookResult,
+)
+from ..inbound import (
+    ClosedWindow,
+    Identity,
+    IdentityChange,
+    Inbound,
+    InboundMessage,
+    MarketingPreference,
+)
 from ..json_items import read_text, read_time
 from ..response_rules import ResponseKind
 from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, explain, rule_for
@@ -90,70 +104,6 @@ _PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {
 """By field: lists with the keys that are stored; None: all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboundMessage:
-    """A message that a recipient sent to us."""
-
-    phone: str | None = field(default=None, repr=False)
-    """The sender's number in E.164; never logged. None if Meta gives the user ID alone."""
-    user_id: str | None = field(default=None, repr=False)
-    """Meta's ID of the sender, such as ``GB.13491208655302741918``."""
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarketingPreference:
-    """A recipient's opt-out from WhatsApp marketing, or opt-in to it."""
-
-    phone: str | None = field(default=None, repr=False)
-    """The recipient's number in E.164; never logged. None if Meta gives the user ID alone."""
-    user_id: str | None = field(default=None, repr=False)
-    is_wanted: bool
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedWindow:
-    """A service window that WhatsApp says is closed: it refused a text."""
-
-    phone: str | None = field(default=None, repr=False)
-    """The recipient's number in E.164; never logged. None if Meta gives the user ID alone."""
-    user_id: str | None = field(default=None, repr=False)
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """A person's user ID at Meta with the number, the reference of a message to it, or both."""
-
-    user_id: str = field(repr=False)
-    phone: str | None = field(default=None, repr=False)
-    reference: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityChange:
-    """A person's user ID or number that took the place of an earlier one."""
-
-    previous: str = field(repr=False)
-    """A user ID, or a number in E.164."""
-    current: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookContents:
-    """What a webhook contains. An item that can't be read is counted, and others take effect."""
-
-    receipts: tuple[Receipt, ...]
-    messages: tuple[InboundMessage, ...]
-    preferences: tuple[MarketingPreference, ...]
-    """Oldest first."""
-    closed_windows: tuple[ClosedWindow, ...]
-    identities: tuple[Identity, ...]
-    changes: tuple[IdentityChange, ...]
-    unreadable_count: int
-
-
 def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
     """Raise InvalidSignatureError unless the body is signed with the app secret."""
     if not app_secret:
@@ -167,34 +117,37 @@ def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
 
 
 def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
-    """Return the response to Meta's webhook handshake. Raises InvalidSignatureError."""
+    """Return the response to Meta's webhook handshake. Raises InvalidVerifyTokenError."""
     if not verify_token:
-        raise InvalidSignatureError("no verify token is configured")
+        raise InvalidVerifyTokenError("no verify token is configured")
     token = query.get("hub.verify_token", "").encode(errors="replace")
     is_known = hmac.compare_digest(token, verify_token.encode())
     if not is_known or query.get("hub.mode") != "subscribe":
-        raise InvalidSignatureError("the verify token is wrong")
+        raise InvalidVerifyTokenError("the verify token is wrong")
     text = query.get("hub.challenge", "")
     if not _CHALLENGE.fullmatch(text):
-        raise InvalidSignatureError("the challenge is missing or malformed")
+        raise InvalidVerifyTokenError("the challenge is missing or malformed")
     return text
 
 
-def parse_webhook(raw: bytes, *, phone_number_id: str) -> WebhookContents:
+def parse_webhook(raw: bytes, *, phone_number_id: str) -> WebhookResult:
     """Return the contents of a webhook. Messages and preferences are those for our number.
 
     Raises ValueError if it is no webhook about a WhatsApp account.
     """
     reader = _Reader(phone_number_id)
     reader.read(_decode(raw))
-    return WebhookContents(
-        receipts=tuple(reader.receipts),
+    inbound = Inbound(
         messages=tuple(reader.messages),
         preferences=tuple(sorted(reader.preferences, key=lambda preference: preference.at)),
         closed_windows=tuple(reader.closed_windows),
         identities=tuple(dict.fromkeys(reader.identities)),
         changes=tuple(dict.fromkeys(reader.changes)),
+    )
+    return WebhookResult(
+        receipts=tuple(reader.receipts),
         unreadable_count=reader.unreadable_count,
+        inbound=inbound,
     )
 
 

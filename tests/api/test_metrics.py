@@ -86,7 +86,7 @@ def test_backlog_and_health_are_exported() -> None:
     now = utc_now()
     factories.accepted(created_at=now - timedelta(minutes=10))
     collection("heartbeats").insert_one({"_id": "sweep", "at": now - timedelta(minutes=1)})
-    CircuitReporter().trip(registry.sendgrid().account, now=now, retry_after=600)
+    CircuitReporter().trip(registry.get_provider("sendgrid").account, now=now, retry_after=600)
     provider_pauses.pause("sendgrid", by="maria", reason="", now=now)
     assert value("notify_due", priority="normal") == 1
     assert value("notify_oldest_due_seconds", priority="normal") == pytest.approx(600, abs=30)

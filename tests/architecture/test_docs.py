@@ -19,7 +19,7 @@ from tests.support.tables import each_case
 
 NOT_LINKED = {"clients/web/README.md"}
 """Pages that no other page needs to link."""
-EXAMPLES = {"providers/paperboy.py"}
+EXAMPLES = {"providers/paperboy/__init__.py", "providers/paperboy/provider.py"}
 """Files that a page asks its reader to create."""
 PAGES = sorted(
     str(path.relative_to(ROOT))

@@ -42,7 +42,7 @@ def _traffic(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     collection("heartbeats").insert_many(
         [{"_id": "sweep", "at": now}, {"_id": "canary", "at": now - timedelta(minutes=4)}]
     )
-    account = registry.smtp().account
+    account = registry.get_provider("smtp").account
     CircuitReporter().trip(account, now=now, retry_after=600, reason="535 Authentication failed")
     alert_rules.add_missing_rules()
     rule = enabled_rules()[0]

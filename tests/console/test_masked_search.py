@@ -53,7 +53,7 @@ def _stored(db: None, broker: None) -> None:
         "timestamp": 1,
     }
     body = json.dumps([event])
-    receipts = webhooks.parse_receipts(body.encode())
+    receipts = webhooks.parse_webhook(body.encode()).receipts
     webhook_log.process_webhook(receipts, provider="sendgrid", body=body, now=now)
     call_command("create_roles", verbosity=0)
 

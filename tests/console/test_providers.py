@@ -81,7 +81,7 @@ def test_provider_whose_recent_attempts_fail_is_failing(console: Client) -> None
 
 def test_page_shows_open_circuit_and_reduced_rate(console: Client, settings: Any) -> None:
     settings.PROVIDER_RATES = {"sendgrid": (100.0, 10)}
-    account, now = registry.sendgrid().account, utc_now()
+    account, now = registry.get_provider("sendgrid").account, utc_now()
     RateLimiter().throttle(account, retry_after=None, now=now)
     RateLimiter().take(account, 1, rate=100.0, burst=10, now=now)
     assert health().health is Health.RATE_LIMITED
@@ -107,7 +107,7 @@ def test_page_shows_open_circuit_and_reduced_rate(console: Client, settings: Any
 def test_evidence_is_shown_before_the_circuit_opens(
     console: Client, scope: str, count: int, shown: str
 ) -> None:
-    account, now = registry.sendgrid().account, utc_now()
+    account, now = registry.get_provider("sendgrid").account, utc_now()
     keys = [circuit_breaker.evidence_key(str(n)) for n in range(count)]
     evidence = circuit_breaker.CircuitEvidence(refused={scope: keys})
     CircuitReporter().record(account, successes=0, failures=0, now=now, evidence=evidence)
@@ -125,7 +125,7 @@ def test_evidence_is_shown_before_the_circuit_opens(
 
 
 def test_evidence_of_a_platform_names_it(console: Client) -> None:
-    account, now = registry.sendgrid().account, utc_now()
+    account, now = registry.get_provider("sendgrid").account, utc_now()
     evidence = circuit_breaker.CircuitEvidence(
         refused={"account": [circuit_breaker.evidence_key("a")]}
     )
@@ -150,7 +150,7 @@ def test_pause_and_resume_are_audited(console: Client) -> None:
 
 
 def test_open_circuit_is_closed_manually(console: Client) -> None:
-    account = registry.sendgrid().account
+    account = registry.get_provider("sendgrid").account
     CircuitReporter().trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
     assert "Close circuit" in text_of(console)
     asked = console.post(f"{URL}sendgrid/close/", {"circuit": account})

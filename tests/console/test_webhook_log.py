@@ -62,7 +62,7 @@ def test_applied_events_are_not_repeated(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     body = bounce(document)
-    events = webhooks.parse_receipts(body.encode())
+    events = webhooks.parse_webhook(body.encode()).receipts
     webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
     before = factories.read(document["_id"])
     (entry,) = collection("webhook_log").find()
@@ -105,7 +105,7 @@ def test_webhook_is_found_by_its_message_and_address(console: Client) -> None:
     del unknown[0]["reference"]
     unknown[0] |= {"sg_message_id": "lost-1.recvd", "email": "bob@example.com"}
     for body in (known, json.dumps(unknown), "[]"):
-        events = webhooks.parse_receipts(body.encode())
+        events = webhooks.parse_webhook(body.encode()).receipts
         webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
     first, second, _ = [row["_id"] for row in collection("webhook_log").find().sort("_id", 1)]
     for text in (str(document["_id"]), "order-7", "ada@example.com", "Ada@Example.com"):

@@ -26,10 +26,11 @@ from domain.errors import (
 from notifyproject.db.collections import collection
 from notifyproject.platform import smtp as smtp_client
 from notifyproject.platform.event_loop import run
-from notifyproject.settings.base import ehlo_name
 from notifyproject.settings.environment import read
+from notifyproject.settings.variables import ehlo_name
 from providers.mail_replies import Reply, Step, Subject
 from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
+from providers.smtp.setup import check as try_smtp
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes import socket_server
@@ -38,7 +39,6 @@ from tests.support.mongo.query_plans import plans
 from tests.support.samples import sampled
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
-from wizard.provider_checks import try_smtp
 
 F = FailureCode
 RECIPIENT, MESSAGE = Step.RECIPIENT, Step.MESSAGE

@@ -138,7 +138,7 @@ def _build_requests(channel: Any, message: Any) -> None:
     from domain.channels import Channel
     from domain.errors import FailureCode, PermanentError
     from domain.time import utc_now
-    from providers import registry
+    from providers import sendgrid
     from providers.contract import SendRequest
     from providers.fcm import messages
     from providers.smtp.provider import build_mail
@@ -155,7 +155,7 @@ def _build_requests(channel: Any, message: Any) -> None:
     try:
         match channel:
             case Channel.EMAIL:
-                msgspec.json.encode(registry.sendgrid().body(request))
+                msgspec.json.encode(sendgrid.build().body(request))
                 build_mail(request, sender="a@example.com", default_reply_to=None, files=())
             case Channel.PUSH:
                 msgspec.json.encode(messages.build_payload(request, now=utc_now()))

@@ -196,7 +196,7 @@ def kinds() -> set[str]:
 
 
 def test_open_circuit_opens_an_incident_for_its_account() -> None:
-    account = registry.sendgrid().account
+    account = registry.get_provider("sendgrid").account
     CircuitReporter().trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
     CircuitReporter().trip("sandbox-fcm:1", now=NOW, retry_after=600)
     evaluate(NOW + MINUTE)

@@ -6,8 +6,8 @@ import pytest
 
 from domain.channels import Channel
 from notifyproject.settings.variables import Environment
-from providers import registry
-from providers.in_app import InAppProvider
+from providers import registry, sendgrid, whatsapp
+from providers.inbox.provider import InAppProvider
 from providers.registry import providers_for
 from sandbox import credentials
 from sandbox.config import WHATSAPP_API_VERSION
@@ -46,9 +46,9 @@ def test_test_and_live_accounts_differ(channel: Channel) -> None:
 def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None:
     """The local stack uses the same URL, keys, and numbers for both."""
     settings.EMAIL_PROVIDERS = ("sendgrid",)
-    settings.SENDGRID_API_KEY, settings.SENDGRID_URL = registry.SANDBOX_SENDGRID_KEY, SANDBOX
-    settings.WHATSAPP_TOKEN = registry.SANDBOX_WHATSAPP_KEY
-    settings.WHATSAPP_PHONE_NUMBER_ID = registry.SANDBOX_WHATSAPP_NUMBER
+    settings.SENDGRID_API_KEY, settings.SENDGRID_URL = sendgrid.SANDBOX_KEY, SANDBOX
+    settings.WHATSAPP_TOKEN = whatsapp.SANDBOX_KEY
+    settings.WHATSAPP_PHONE_NUMBER_ID = whatsapp.SANDBOX_NUMBER
     settings.FCM_URL = settings.WHATSAPP_URL = SANDBOX
     for channel in SENT:
         (test,), (real,) = providers_for(channel, test=True), providers_for(channel)
@@ -98,11 +98,11 @@ def test_providers_are_cached_until_a_setting_changes(settings: Any) -> None:
 
 
 def test_sandbox_accepts_the_test_credentials() -> None:
-    assert registry.SANDBOX_WHATSAPP_KEY == credentials.WHATSAPP_ACCESS_TOKEN
-    assert registry.SANDBOX_WHATSAPP_KEY not in answers.REFUSED_TOKENS
-    assert registry.SANDBOX_WHATSAPP_NUMBER == credentials.PHONE_NUMBER_ID
-    assert registry.SANDBOX_SENDGRID_KEY.startswith(KEY_PREFIX)
-    assert registry.SANDBOX_SENDGRID_KEY not in REFUSED_KEYS
+    assert whatsapp.SANDBOX_KEY == credentials.WHATSAPP_ACCESS_TOKEN
+    assert whatsapp.SANDBOX_KEY not in answers.REFUSED_TOKENS
+    assert whatsapp.SANDBOX_NUMBER == credentials.PHONE_NUMBER_ID
+    assert sendgrid.SANDBOX_KEY.startswith(KEY_PREFIX)
+    assert sendgrid.SANDBOX_KEY not in REFUSED_KEYS
     assert Environment().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION
 
 

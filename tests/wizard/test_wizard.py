@@ -17,6 +17,8 @@ from notifyproject.settings.base import configure
 from notifyproject.settings.environment import BASE_DIR, read
 from notifyproject.settings.variables import Environment
 from notifyproject.stack.servers import free_port
+from providers import smtp
+from providers.setup_check import RejectedError, TimedOutError, UnreachableError
 from sandbox.assembly import Sandbox
 from sandbox.config import Config
 from sandbox.server import run_in_thread
@@ -24,7 +26,7 @@ from tests.support.fakes.smtp_server import MailServer
 from tests.support.fakes.socket_server import serving, unreading
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
-from wizard import provider_checks, wizard
+from wizard import wizard
 
 GENERAL = {"PUBLIC_URL": "https://notify.example.com", "EMAIL_FROM": "Shop <shop@example.com>"}
 
@@ -185,19 +187,19 @@ def values_for(port: int, account: str) -> Environment:
     return read(values)
 
 
-@each_case("name", provider_checks.CHECKS)
+@each_case("name", wizard.CHECKS)
 def test_unreachable_provider_and_timeout_are_told_apart(
     name: str, google_account_file: Path
 ) -> None:
     port = free_port()
     account = account_of(google_account_file, f"http://127.0.0.1:{port}")
-    with pytest.raises(provider_checks.UnreachableError):
-        provider_checks.CHECKS[name](values_for(port, account), timeout=LIMIT)
+    with pytest.raises(UnreachableError):
+        wizard.CHECKS[name](values_for(port, account), timeout=LIMIT)
     with serving(unreading) as silent:
         account = account_of(google_account_file, silent.url)
         values = values_for(silent.port, account)
-        with pytest.raises(provider_checks.TimedOutError):
-            provider_checks.CHECKS[name](values, timeout=0.05)
+        with pytest.raises(TimedOutError):
+            wizard.CHECKS[name](values, timeout=0.05)
 
 
 @each_case(
@@ -225,10 +227,8 @@ def test_wrong_values_are_rejected_and_nothing_is_written(
 
 def test_wrong_mail_password_is_rejected() -> None:
     server = MailServer({"EHLO": "250-mail\r\n250 AUTH PLAIN", "AUTH": "535 No"})
-    with serving(server) as mail, pytest.raises(provider_checks.RejectedError, match="535"):
-        provider_checks.try_smtp(
-            read({"SMTP_PORT": str(mail.port), "SMTP_USER": "ada", "SMTP_PASSWORD": "x"})
-        )
+    with serving(server) as mail, pytest.raises(RejectedError, match="535"):
+        smtp.check(read({"SMTP_PORT": str(mail.port), "SMTP_USER": "ada", "SMTP_PASSWORD": "x"}))
 
 
 def test_command_runs_without_any_setting(tmp_path: Path) -> None:

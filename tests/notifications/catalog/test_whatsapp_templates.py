@@ -17,6 +17,7 @@ from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import MAX_WHATSAPP_BODY, OWN_TEXTS
 from providers import registry
+from providers.whatsapp import build
 from providers.whatsapp import templates as whatsapp_api
 from sandbox.assembly import Sandbox
 from sandbox.config import Config
@@ -188,9 +189,9 @@ def test_lost_response_of_a_submission_is_no_error(meta: Sandbox) -> None:
 
 
 def test_templates_are_read_page_by_page(meta: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = whatsapp_api.list_templates(registry.whatsapp(), timeout=LIMIT)
+    everything = whatsapp_api.list_templates(build(), timeout=LIMIT)
     monkeypatch.setattr(whatsapp_api, "_LIST", {**whatsapp_api._LIST, "limit": "4"})
-    assert whatsapp_api.list_templates(registry.whatsapp(), timeout=LIMIT) == everything
+    assert whatsapp_api.list_templates(build(), timeout=LIMIT) == everything
     assert len(everything) > 2 * len(WITH_TEMPLATES)
 
 

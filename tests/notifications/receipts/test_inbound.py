@@ -8,7 +8,7 @@ from pymongo.errors import PyMongoError
 
 from notifications.receipts import inbound
 from notifyproject.db.collections import collection
-from providers.whatsapp.webhooks import MarketingPreference
+from providers.inbound import MarketingPreference
 from recipients import queries
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import suppress

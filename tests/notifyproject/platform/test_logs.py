@@ -203,9 +203,6 @@ class Failing:
         except KeyError as error:
             raise ValueError(f"cannot encode {recipient} {len(body)}") from error
 
-    def parse_receipts(self, headers: object, raw: bytes) -> list[Any]:
-        return []
-
 
 def send_by_a_provider_with_a_defect() -> None:
     claim = claimed_delivery()

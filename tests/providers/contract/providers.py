@@ -14,7 +14,7 @@ from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.provider import FCM
-from providers.in_app import InAppProvider
+from providers.inbox.provider import InAppProvider
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from providers.smtp.provider import SMTP

@@ -18,7 +18,9 @@ from providers.contract import (
     InvalidSignatureError,
     NotAttemptedError,
     SendResult,
+    WebhookProvider,
 )
+from providers.discovery import SPECS
 from tests.providers.contract import checks
 from tests.providers.contract.cases import LONG, Case
 from tests.providers.contract.checks import leaks
@@ -27,6 +29,7 @@ from tests.providers.contract.runner import FIRST, SECOND, send
 from tests.providers.contract.subjects import PRIVATE, THREAD, Place, Reports, Subject
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
+from tests.support.providers.webhook_requests import receipts_of
 from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -36,7 +39,7 @@ def provider_classes() -> Iterator[Any]:
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             is_own = found.__module__ == module.name and not getattr(found, "_is_protocol", False)
-            if is_own and hasattr(found, "send") and hasattr(found, "parse_receipts"):
+            if is_own and hasattr(found, "send") and hasattr(found, "account"):
                 yield found
 
 
@@ -145,7 +148,7 @@ def test_signed_webhook_has_its_reference(
     subject: Subject, reports: Reports, nowhere: Place
 ) -> None:
     raw = reports.body(REFERENCE)
-    (receipt,) = subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
+    (receipt,) = receipts_of(subject.make(nowhere, FIRST), reports.sign(raw, True), raw)
     assert receipt.reference == REFERENCE
     assert receipt.event_id
 
@@ -155,7 +158,7 @@ def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere
     provider, accepted = subject.make(nowhere, FIRST), list[str]()
     for why, headers, raw in forged(reports):
         with suppress(InvalidSignatureError, ValueError):
-            provider.parse_receipts(headers, raw)
+            receipts_of(provider, headers, raw)
             accepted.append(why)
     assert accepted == []
 
@@ -166,13 +169,11 @@ def test_signed_nonsense_is_refused_without_a_crash(
     subject: Subject, reports: Reports, nowhere: Place, raw: bytes
 ) -> None:
     with pytest.raises((InvalidSignatureError, ValueError)):
-        subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
+        receipts_of(subject.make(nowhere, FIRST), reports.sign(raw, True), raw)
 
 
-@each_case("subject", [subject for subject in SUBJECTS if subject.reports is None])
-def test_provider_without_webhooks_parses_none(subject: Subject, nowhere: Place) -> None:
-    provider = subject.make(nowhere, FIRST)
-    for _, reports in WITH_WEBHOOKS:
-        raw = reports.body(REFERENCE)
-        with suppress(ValueError):
-            assert provider.parse_receipts(reports.sign(raw, True), raw) == []
+@each_case("subject", SUBJECTS)
+def test_provider_with_a_webhook_has_reports(subject: Subject, nowhere: Place) -> None:
+    found = subject.make(nowhere, FIRST)
+    has_webhook = SPECS[found.name].webhook is not None
+    assert isinstance(found, WebhookProvider) == has_webhook == bool(subject.reports)

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from domain.errors import ProviderError, ProviderUnavailableError
 from notifyproject.platform.event_loop import run
-from providers.contract import Provider, SendResult
+from providers.contract import SendResult
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.credentials import InvalidCredentialsError, ServiceAccount, read_service_account
 from providers.fcm.provider import FCM
@@ -44,13 +44,6 @@ def unavailable(fcm: FCM) -> ProviderUnavailableError:
         run(fcm.send(push(), timeout=LIMIT))
     assert isinstance(error.value, ProviderUnavailableError)
     return error.value
-
-
-def test_fcm_has_no_webhooks(project: Project) -> None:
-    fcm: Provider = project.fcm()
-    assert fcm.name == "fcm"
-    with pytest.raises(ValueError, match="no webhooks"):
-        fcm.parse_receipts({}, b"{}")
 
 
 def test_service_account_is_a_file_or_its_content(project: Project) -> None:

@@ -17,6 +17,7 @@ from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers import sendgrid
+from tests.support.providers.webhook_requests import receipts_of
 from tests.support.tables import each_case
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -61,7 +62,7 @@ def event(**fields: Any) -> dict[str, Any]:
 
 def received(*events: Any) -> list[Receipt]:
     raw = json.dumps(events).encode()
-    return account().parse_receipts(signed(raw), raw)
+    return receipts_of(account(), signed(raw), raw)
 
 
 @each_case(
@@ -70,18 +71,18 @@ def received(*events: Any) -> list[Receipt]:
 )
 def test_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
     raw = b"[]"
-    assert account(now=FIXED_NOON + age).parse_receipts(signed(raw), raw) == []
+    assert receipts_of(account(now=FIXED_NOON + age), signed(raw), raw) == []
 
 
 @each_case("age", [REPLAY_WINDOW + timedelta(seconds=1), -REPLAY_WINDOW - timedelta(seconds=1)])
 def test_old_webhook_is_refused(age: timedelta) -> None:
     with pytest.raises(InvalidSignatureError, match="10 minutes"):
-        account(now=FIXED_NOON + age).parse_receipts(signed(b"[]"), b"[]")
+        receipts_of(account(now=FIXED_NOON + age), signed(b"[]"), b"[]")
 
 
 def test_webhook_needs_a_public_key() -> None:
     with pytest.raises(InvalidSignatureError, match="no public key"):
-        account(public_key="").parse_receipts(signed(b"[]"), b"[]")
+        receipts_of(account(public_key=""), signed(b"[]"), b"[]")
 
 
 EMPTY_SIGNATURE = base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode()
@@ -115,14 +116,16 @@ EMPTY_SIGNATURE = base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode()
 )
 def test_foreign_missing_or_malformed_signature_is_refused(headers: dict[str, str]) -> None:
     with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(headers, b"[]")
+        receipts_of(account(), headers, b"[]")
 
 
 @given(st.text(max_size=100) | st.binary(max_size=80).map(lambda b: base64.b64encode(b).decode()))
 def test_random_signature_is_refused(signature: str) -> None:
     with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(
-            {SIGNATURE_HEADER: signature, TIMESTAMP_HEADER: EPOCH}, b'[{"event": "delivered"}]'
+        receipts_of(
+            account(),
+            {SIGNATURE_HEADER: signature, TIMESTAMP_HEADER: EPOCH},
+            b'[{"event": "delivered"}]',
         )
 
 
@@ -148,7 +151,7 @@ def test_random_signature_is_refused(signature: str) -> None:
 def test_malformed_timestamp_is_refused(timestamp: str) -> None:
     raw = b"[]"
     with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(signed(raw, timestamp=timestamp), raw)
+        receipts_of(account(), signed(raw, timestamp=timestamp), raw)
 
 
 @each_case(
@@ -157,18 +160,18 @@ def test_malformed_timestamp_is_refused(timestamp: str) -> None:
 )
 def test_wrong_public_key_refuses_everything(public_key: str) -> None:
     with pytest.raises(InvalidSignatureError):
-        account(public_key).parse_receipts(signed(b"[]"), b"[]")
+        receipts_of(account(public_key), signed(b"[]"), b"[]")
 
 
 def test_invalid_public_key_has_its_own_message() -> None:
     with pytest.raises(InvalidSignatureError, match="configured public key"):
-        account("not a key").parse_receipts(signed(b"[]"), b"[]")
+        receipts_of(account("not a key"), signed(b"[]"), b"[]")
 
 
 def test_non_utf8_body_is_refused() -> None:
     raw = b"\xff\xfe["
     with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(signed(raw), raw)
+        receipts_of(account(), signed(raw), raw)
 
 
 @each_case(
@@ -258,7 +261,7 @@ def test_events_keep_order_and_duplicates() -> None:
 @each_case("raw", [b"", b"{}", b"null", b'"x"', b"["])
 def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
     with pytest.raises(ValueError, match="list"):
-        account().parse_receipts(signed(raw), raw)
+        receipts_of(account(), signed(raw), raw)
 
 
 @each_case("timestamp", [10**12, 10**17, -(10**17), "soon", None])

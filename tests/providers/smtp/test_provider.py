@@ -245,7 +245,3 @@ def test_international_domain_is_encoded() -> None:
 def test_invalid_host_is_about_the_account() -> None:
     with pytest.raises(ProviderUnavailableError):
         run(provider(25, host="x" * 300).send(outbound(), timeout=LIMIT))
-
-
-def test_smtp_has_no_receipts() -> None:
-    assert provider(25).parse_receipts({}, b"[]") == []

@@ -161,14 +161,14 @@ def test_person_with_a_user_name_is_told_by_the_user_id(line: WhatsAppNumber) ->
     line.send("user-name")
     assert {receipt.address for receipt in line.receipts(2)} == {None}
     (post, *_) = line.receiver.posts
-    (identity, *_) = line.number().parse_webhook(post.raw).identities
+    (identity, *_) = line.number().parse_logged(post.raw).inbound.identities
     assert (identity.phone, identity.reference) == (None, line.reference)
 
 
 def test_odd_item_stands_beside_each_receipt(line: WhatsAppNumber) -> None:
     line.send("odd-item")
     assert {receipt.kind for receipt in line.receipts(2)} == {K.SENT, K.DELIVERED}
-    posts = [line.number().parse_webhook(post.raw) for post in line.receiver.posts]
+    posts = [line.number().parse_logged(post.raw) for post in line.receiver.posts]
     assert sum(post.unreadable_count for post in posts) == 2
 
 

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pywa.utils import webhook_updates_validator
 
-from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
+from providers.contract import InvalidSignatureError, Receipt, ReceiptKind, WebhookResult
 from providers.http import EXCERPT_LENGTH
+from providers.inbound import InboundMessage, MarketingPreference
+from providers.whatsapp.provider import WhatsApp
 from providers.whatsapp.responses import CODE_RULES
 from providers.whatsapp.webhooks import (
     MAX_CHALLENGE_LENGTH,
     SIGNATURE_HEADER,
-    InboundMessage,
-    MarketingPreference,
-    WebhookContents,
     parse_webhook,
     redact_webhook,
 )
 from tests.support.factories.notifications import FIXED_NOON
+from tests.support.providers.webhook_requests import receipts_of, webhook_request
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -47,7 +47,7 @@ K = ReceiptKind
 
 def received(*statuses: Any) -> list[Receipt]:
     raw = webhook(change(*statuses))
-    return number().parse_receipts(signed(raw), raw)
+    return receipts_of(number(), signed(raw), raw)
 
 
 @given(st.binary(max_size=200))
@@ -59,7 +59,7 @@ def test_our_signature_equals_pywas(raw: bytes) -> None:
 def test_foreign_signature_is_refused(secret: str, used: str) -> None:
     raw = webhook()
     with pytest.raises(InvalidSignatureError, match=None if secret else "no app secret"):
-        number(app_secret=secret).parse_receipts(signed(raw, secret=used), raw)
+        receipts_of(number(app_secret=secret), signed(raw, secret=used), raw)
 
 
 @each_case(
@@ -85,7 +85,7 @@ def test_foreign_signature_is_refused(secret: str, used: str) -> None:
 def test_missing_or_malformed_signature_is_refused(signature: str | None) -> None:
     headers = {} if signature is None else {SIGNATURE_HEADER: signature}
     with pytest.raises(InvalidSignatureError):
-        number().parse_receipts(headers, webhook())
+        receipts_of(number(), headers, webhook())
 
 
 def test_signature_needs_its_algorithm() -> None:
@@ -94,12 +94,17 @@ def test_signature_needs_its_algorithm() -> None:
     old = "sha1=" + hmac.new(SECRET.encode(), raw, hashlib.sha1).hexdigest()
     for signature in (bare, old, f"SHA256={bare}"):
         with pytest.raises(InvalidSignatureError):
-            number().parse_receipts({SIGNATURE_HEADER: signature}, raw)
+            receipts_of(number(), {SIGNATURE_HEADER: signature}, raw)
 
 
 def handshake(**query: str) -> str:
     default = {"mode": "subscribe", "verify_token": "verify-token", "challenge": "1158201444"}
-    return number().challenge({f"hub.{name}": value for name, value in (default | query).items()})
+    return greeted(number(), {f"hub.{name}": value for name, value in (default | query).items()})
+
+
+def greeted(account: WhatsApp, query: dict[str, str]) -> str:
+    reply = account.parse_webhook(webhook_request(method="GET", query=query)).reply
+    return reply.body
 
 
 def test_handshake_with_the_token_returns_the_challenge() -> None:
@@ -123,9 +128,9 @@ def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
 def test_empty_handshake_is_refused() -> None:
     for item in (number(), number(verify_token="")):
         with pytest.raises(InvalidSignatureError):
-            item.challenge({})
+            greeted(item, {})
     with pytest.raises(InvalidSignatureError, match="no verify token"):
-        number(verify_token="").challenge({"hub.mode": "subscribe", "hub.verify_token": ""})
+        greeted(number(verify_token=""), {"hub.mode": "subscribe", "hub.verify_token": ""})
 
 
 def test_status_becomes_a_receipt() -> None:
@@ -178,7 +183,7 @@ def test_receipts_keep_their_order() -> None:
     first, two = change(status("read"), status("sent")), change(status("delivered"))
     entries = [{"id": "1", "changes": [first, two]}, {"id": "2", "changes": [change(failed())]}]
     raw = json.dumps({"object": "whatsapp_business_account", "entry": entries}).encode()
-    kinds = [receipt.kind for receipt in number().parse_receipts(signed(raw), raw)]
+    kinds = [receipt.kind for receipt in receipts_of(number(), signed(raw), raw)]
     assert kinds == [K.READ, K.SENT, K.DELIVERED, K.FAILED]
 
 
@@ -220,19 +225,19 @@ def test_escaped_unicode_is_verified_as_received() -> None:
     raw = webhook(change(status(), messages=[written("\u2764\ufe0f \U0001f468\u200d")]))
     raw = raw.replace(b"/", b"\\/")
     assert b"\\u2764" in raw
-    assert len(number().parse_receipts(signed(raw), raw)) == 1
+    assert len(receipts_of(number(), signed(raw), raw)) == 1
 
 
 def test_half_an_emoji_is_read() -> None:
     raw = webhook(change(status(), messages=[written("\ud83d")]))
-    assert len(number().parse_receipts(signed(raw), raw)) == 1
-    assert len(contents(raw).messages) == 1
+    assert len(receipts_of(number(), signed(raw), raw)) == 1
+    assert len(contents(raw).inbound.messages) == 1
 
 
 @each_case("subject", ["account_update", "message_template_status_update", "calls"])
 def test_other_changes_are_ignored(subject: str) -> None:
     raw = webhook({"field": subject, "value": {"statuses": "odd"}}, {"field": subject})
-    assert number().parse_receipts(signed(raw), raw) == []
+    assert receipts_of(number(), signed(raw), raw) == []
 
 
 @each_case(
@@ -253,7 +258,7 @@ def test_other_changes_are_ignored(subject: str) -> None:
     ],
 )
 def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
-    for read in (number().parse_webhook, redact_webhook):
+    for read in (number().parse_logged, redact_webhook):
         with pytest.raises(ValueError, match=r"."):
             read(raw)
 
@@ -263,12 +268,12 @@ def test_numeric_time_is_accepted() -> None:
     assert receipt.at == datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def contents(raw: bytes) -> WebhookContents:
+def contents(raw: bytes) -> WebhookResult:
     return parse_webhook(raw, phone_number_id=PHONE_NUMBER_ID)
 
 
 def inbound(*messages: Any, **fields: Any) -> list[InboundMessage]:
-    return list(contents(webhook(change(messages=messages, **fields))).messages)
+    return list(contents(webhook(change(messages=messages, **fields))).inbound.messages)
 
 
 def test_inbound_message_has_number_and_time() -> None:
@@ -308,13 +313,13 @@ def test_message_to_another_number_is_ignored() -> None:
 
 def test_missing_number_id_counts_as_ours() -> None:
     raw = webhook({"field": "messages", "value": {"messages": [written()]}})
-    assert len(contents(raw).messages) == 1
+    assert len(contents(raw).inbound.messages) == 1
 
 
 def test_several_entries_are_read() -> None:
     later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
     raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
-    assert contents(raw).messages == (
+    assert contents(raw).inbound.messages == (
         InboundMessage(phone=PHONE, at=FIXED_NOON),
         InboundMessage(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
     )
@@ -346,7 +351,7 @@ def test_redacted_webhook_parses_the_same() -> None:
 
 
 def preferences(raw: bytes) -> list[MarketingPreference]:
-    return list(contents(raw).preferences)
+    return list(contents(raw).inbound.preferences)
 
 
 @each_case("value, is_wanted", [("stop", False), ("resume", True)])
@@ -392,9 +397,11 @@ def test_preference_for_another_number_is_ignored() -> None:
 
 def test_each_parser_reads_its_own_changes() -> None:
     raw = webhook(change(status(), messages=[written()]), preferences_change(preference()))
-    assert [len(preferences(raw)), len(contents(raw).receipts), len(contents(raw).messages)] == [
-        1
-    ] * 3
+    assert [
+        len(preferences(raw)),
+        len(contents(raw).receipts),
+        len(contents(raw).inbound.messages),
+    ] == [1] * 3
     assert preferences(webhook(change(status()))) == []
 
 

@@ -18,6 +18,7 @@ from providers.sendgrid.provider import SendGrid
 from sandbox.assembly import Sandbox
 from sandbox.config import Timings
 from tests.support.providers.sendgrid import account, sandbox_account
+from tests.support.providers.webhook_requests import receipts_of
 from tests.support.waiting import LIMIT, SILENT_FOR, until
 
 QUICK = Timings(
@@ -134,7 +135,7 @@ class Box:
     def receipts(self, post: Post) -> list[Receipt]:
         """Return the verified receipts of a webhook."""
         headers = {name.lower(): value for name, value in post.headers.items()}
-        return self.account().parse_receipts(headers, post.raw)
+        return receipts_of(self.account(), headers, post.raw)
 
 
 RunSandbox = Callable[..., AbstractContextManager[Box]]

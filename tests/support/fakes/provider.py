@@ -19,7 +19,7 @@ from domain.errors import (
     TransientError,
 )
 from notifications.store import leases
-from providers.contract import Receipt, SendRequest, SendResult
+from providers.contract import SendRequest, SendResult
 from tests.support.providers import fcm_schema
 
 Outcome = SendResult | ProviderError
@@ -44,9 +44,6 @@ class ScriptedProvider:
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        return []
 
     def always(self, make: Callable[[], Outcome]) -> None:
         self.behave = lambda _outbound: make()

@@ -18,13 +18,15 @@ from domain.time import utc_now
 from notifyproject.platform.event_loop import run
 from notifyproject.settings.variables import Environment
 from providers.contract import Message, Receipt, SendRequest, SendResult, WhatsAppTemplateMessage
+from providers.inbound import InboundMessage
 from providers.whatsapp.provider import Body, WhatsApp
-from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
+from providers.whatsapp.webhooks import SIGNATURE_HEADER
 from sandbox.assembly import Sandbox
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 from tests.support.clients.sandbox import Post, Receiver
 from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
+from tests.support.providers.webhook_requests import receipts_of
 from tests.support.waiting import LIMIT, until
 
 
@@ -86,7 +88,7 @@ class WhatsAppNumber:
 
     def parsed(self, post: Post, **fields: Any) -> list[Receipt]:
         headers = {name.lower(): value for name, value in post.headers.items()}
-        return self.number(**fields).parse_receipts(headers, post.raw)
+        return receipts_of(self.number(**fields), headers, post.raw)
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         with urllib3.PoolManager(retries=False) as pool:
@@ -100,7 +102,9 @@ class WhatsAppNumber:
     def _inbound(self) -> list[InboundMessage]:
         posts = list(self.receiver.posts)
         return [
-            message for post in posts for message in self.number().parse_webhook(post.raw).messages
+            message
+            for post in posts
+            for message in self.number().parse_logged(post.raw).inbound.messages
         ]
 
 

@@ -1,11 +1,10 @@
 """In-app provider, which sends nothing: the inbox reads notifications from the store."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.errors import ProviderResponse
 
-from .contract import Receipt, SendRequest, SendResult
+from ..contract import SendRequest, SendResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,3 @@ class InAppProvider:
         return SendResult(
             provider_id=None, response=ProviderResponse(status=200), is_delivered=True
         )
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return no receipts, since the inbox has no webhooks."""
-        return []

@@ -1,0 +1,27 @@
+"""Finds the providers: each package beside this module, with its ``PROVIDER``."""
+
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
+
+import providers
+
+from .spec import SANDBOX_PREFIX, ProviderSpec
+
+
+def find_specs() -> Mapping[str, ProviderSpec]:
+    """Return the providers by name, in the order of their channels."""
+    packages = [found.name for found in pkgutil.iter_modules(providers.__path__) if found.ispkg]
+    specs: list[ProviderSpec] = [
+        import_module(f"{providers.__name__}.{name}").PROVIDER for name in packages
+    ]
+    specs.sort(key=lambda spec: (spec.channel.spec.order, spec.name))
+    return {spec.name: spec for spec in specs}
+
+
+SPECS = find_specs()
+
+
+def spec_of(name: str) -> ProviderSpec:
+    """Return the spec of a provider, or of a sandbox. Raises LookupError."""
+    return SPECS[name.removeprefix(SANDBOX_PREFIX)]

@@ -1,0 +1,24 @@
+"""A check of the project without a message."""
+
+from http import HTTPStatus
+from urllib.parse import quote
+
+from domain.time import utc_now
+from notifyproject.platform import event_loop
+from notifyproject.settings.variables import Environment
+
+from ..setup_check import TIMEOUT, RejectedError, call, explained
+from . import credentials
+
+
+def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
+    """Get an access token, and let FCM validate a message. Raises CheckError."""
+    source = values.FCM_CREDENTIALS
+    with explained("Google"):
+        token = event_loop.run(credentials.fetch_token(source, clock=utc_now, timeout=timeout))
+    project = values.FCM_PROJECT_ID or credentials.read_service_account(source).project_id
+    url = f"{values.FCM_URL.rstrip('/')}/v1/projects/{quote(project)}/messages:send"
+    message = {"validate_only": True, "message": {"topic": "set-up", "data": {"set-up": "1"}}}
+    status = call("FCM", url, message, token=token.value, timeout=timeout)
+    if status != HTTPStatus.OK:
+        raise RejectedError(f"FCM responded with {status} for the project {project}.")

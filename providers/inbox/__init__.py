@@ -1,0 +1,18 @@
+"""The in-app inbox."""
+
+from domain.channels import INBOX
+
+from ..contract import Provider
+from ..spec import ProviderSpec
+
+
+def build() -> Provider:
+    """Return the inbox."""
+    from .provider import InAppProvider
+
+    return InAppProvider()
+
+
+PROVIDER = ProviderSpec(
+    name="inbox", label="Inbox", channel=INBOX, is_configured=lambda: True, build=build
+)

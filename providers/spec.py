@@ -1,0 +1,64 @@
+"""What the rest of the service knows of a provider. Pure.
+
+Each package beside this module exports a ``PROVIDER``, and :mod:`.discovery` finds it. Its import
+is light: what it describes is imported when it is needed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from domain.channels import Channel
+
+from .contract import Provider
+
+SANDBOX_PREFIX = "sandbox-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """The counterpart of a provider for test mode.
+
+    It has a name and account of its own, so that it shares no circuit, rate limit, or bulkhead with
+    the real provider. Its webhooks arrive at the real provider's address.
+    """
+
+    label: str
+    is_configured: Callable[[], bool]
+    build: Callable[[], Provider]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSpec:
+    """The webhook of a provider, which is a :class:`~providers.contract.WebhookProvider`."""
+
+    content: str
+    """What its body is, in the response to another body."""
+    has_handshake: bool = False
+    """Whether the provider verifies the webhook's address by a GET request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSpec:
+    """A provider of one channel."""
+
+    name: str
+    """As stored in attempts and receipts, and in the address of its webhook."""
+    label: str
+    """As staff read it."""
+    channel: Channel
+    enabled_by: str = ""
+    """The variable that turns it on. Empty: it is on if its channel's list names it, or always."""
+    is_configured: Callable[[], bool]
+    """Whether messages are sent by it."""
+    build: Callable[[], Provider]
+    """Create it from the settings. Without credentials, it can still verify webhooks."""
+    sandbox: SandboxSpec | None = None
+    webhook: WebhookSpec | None = None
+    check: Callable[..., None] | None = None
+    """Tries the values of an :class:`~notifyproject.settings.variables.Environment` by a call that
+    sends no message, for the set-up wizard. Raises :class:`providers.setup_check.CheckError`."""
+
+    @property
+    def sandbox_name(self) -> str:
+        """The name of its sandbox, as stored."""
+        return f"{SANDBOX_PREFIX}{self.name}"

@@ -1,0 +1,19 @@
+"""A check of the account without a message."""
+
+from http import HTTPStatus
+from urllib.parse import quote
+
+from notifyproject.settings.variables import Environment
+
+from ..setup_check import TIMEOUT, RejectedError, call
+
+
+def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
+    """Read the templates of the business account. Raises CheckError."""
+    url = (
+        f"{values.WHATSAPP_URL.rstrip('/')}/{values.WHATSAPP_API_VERSION}/"
+        f"{quote(values.WHATSAPP_BUSINESS_ACCOUNT_ID)}/message_templates?limit=1"
+    )
+    status = call("WhatsApp", url, None, token=values.WHATSAPP_TOKEN, timeout=timeout)
+    if status != HTTPStatus.OK:
+        raise RejectedError(f"WhatsApp responded with {status}: check token and account ID.")
