@@ -58,8 +58,8 @@ def up(*, port: int, with_examples: bool) -> None:
             raise StackError(
                 f"Port {used_port} is in use: stop the program that listens there, or set PORT."
             )
-    log = LabelledLog(is_coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    supervisor = Supervisor(output=log, stop_seconds=STOP_SECONDS, release=lock.close)
+    output = LabelledLog(is_coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    supervisor = Supervisor(output=output, stop_seconds=STOP_SECONDS, release=lock.close)
     try:
         started, environment = _start_servers(supervisor, addresses)
         os.environ.update(environment)
@@ -73,14 +73,14 @@ def up(*, port: int, with_examples: bool) -> None:
             read_output = partial(supervisor.last_lines, server.name)
             server.wait(timeout=60, process=process, read_output=read_output)
         supervisor.run_once(_preparations([server for server, _ in started]))
-        log.print_lines("database and static files are ready")
+        output.print_lines("database and static files are ready")
         for program in programs(addresses):
             supervisor.start(program)
         first_run = supervisor.launch(
             _first_run(addresses, with_examples=with_examples), is_labelled=False
         )
         supervisor.run(
-            on_tick=_once_ended(first_run, lambda code: _report_first_run(log, code)),
+            on_tick=_once_ended(first_run, lambda code: _report_first_run(output, code)),
             # Otherwise, the first run would log that the web is gone.
             before_stop=first_run.terminate,
         )
@@ -253,9 +253,9 @@ def _once_ended(process: Process, report: Callable[[int], None]) -> Callable[[],
     return tick
 
 
-def _report_first_run(log: LabelledLog, code: int) -> None:
+def _report_first_run(output: LabelledLog, code: int) -> None:
     if code:
-        log.print_lines("the first run failed; the stack continues")
+        output.print_lines("the first run failed; the stack continues")
 
 
 def _lock() -> IO[str]:
