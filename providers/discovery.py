@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import providers
+from domain.channels import Channel
 
 from .spec import SANDBOX_PREFIX, ProviderSpec
 
@@ -20,6 +21,12 @@ def find_specs() -> Mapping[str, ProviderSpec]:
 
 
 SPECS = find_specs()
+
+
+def channel_of(name: str) -> Channel | None:
+    """Return the channel of a provider or sandbox. None if this version doesn't have it."""
+    spec = SPECS.get(name.removeprefix(SANDBOX_PREFIX))
+    return None if spec is None else spec.channel
 
 
 def spec_of(name: str) -> ProviderSpec:

@@ -19,6 +19,7 @@ from domain.errors import (
 )
 from notifications.store.references import AttemptReference
 from providers.contract import Receipt, ReceiptKind, SendRequest, SendResult
+from providers.discovery import SPECS
 
 from .ledger import Ledger
 
@@ -46,7 +47,7 @@ class SimulatedProvider:
     @property
     def name(self) -> str:
         """The name, as stored in attempts."""
-        return f"simulated_{self.channel}"
+        return next(spec.name for spec in SPECS.values() if spec.channel is self.channel)
 
     @property
     def account(self) -> str:

@@ -28,7 +28,7 @@ from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import AddressEffect, Receipt, ReceiptKind
-from providers.discovery import spec_of
+from providers.discovery import channel_of
 from recipients import suppressions
 from recipients.models import SuppressionReason
 
@@ -173,12 +173,13 @@ def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) 
         (final if is_final else early).append(receipt)
     is_new = _store_early(early, provider, now)
     new = [*final, *(receipt for receipt in early if is_new(receipt))]
-    channel = spec_of(provider).channel
-    addresses = {receipt.address for receipt in new if receipt.address_effect and receipt.address}
-    tested = queries.only_tested(channel, addresses)
-    for receipt in new:
-        if receipt.address not in tested:
-            _apply_to_address(receipt, channel, provider, now)
+    # Early receipts may outlive their provider.
+    if (channel := channel_of(provider)) is not None:
+        effective = {receipt.address for receipt in new if receipt.address_effect}
+        tested = queries.only_tested(channel, {address for address in effective if address})
+        for receipt in new:
+            if receipt.address not in tested:
+                _apply_to_address(receipt, channel, provider, now)
     for receipt in final:
         key = _event_key(receipt, provider)
         log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)

@@ -30,7 +30,7 @@ PAGES = (ROOT / "README.md", *sorted(GUIDES.glob("*.md")))
 HERE = ("http://127.0.0.1:8000", "$URL")
 CODE = re.compile(r"^```sh\n(.*?)^```|((?:^ {4}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:\.venv/bin/python )?manage\.py [^`]+|make [a-z-]+[^`]*)`")
-WITHOUT_DJANGO = ("setup", "healthcheck")
+WITHOUT_DJANGO = ("setup", "healthcheck", "service")
 RULES = re.findall(r"^([\w./ -]+):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE)
 TARGETS = {target for rule in RULES for target in rule.split()}
 

@@ -37,8 +37,10 @@ def _do(job: dict[str, Any]) -> None:
     from domain.channels import Channel
     from notifications.broadcasts import runner
     from notifyproject.platform import crash_points
+    from providers import registry
 
     settings.SENDGRID_URL = job["provider"]
+    registry.clear()
     crash_points.reach = crash_points.make_reach(job["crash_at"])
     if job[DO] == "deliver":
         pipeline.dispatch(

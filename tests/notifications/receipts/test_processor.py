@@ -82,3 +82,12 @@ def test_repeated_early_receipt_is_kept_once() -> None:
     apply(event())
     apply(event())
     assert collection(EARLY).count_documents({}) == 1
+
+
+def test_early_receipts_of_a_removed_provider_stop_no_others() -> None:
+    gone = event("gone-1", kind=ReceiptKind.BOUNCED, address="ada@example.com")
+    processor.apply_receipts([gone], provider="paperboy", now=NOON + SECOND)
+    apply(event())
+    processor.apply_early_receipts(now=NOON + 5 * MINUTE)
+    assert collection(EARLY).count_documents({}) == 0
+    assert collection("suppressions").count_documents({}) == 0
