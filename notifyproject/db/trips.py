@@ -111,23 +111,38 @@ def _tagged(name: str) -> dict[str, Any]:
 
 
 def _read_together(reads: Sequence[_Read]) -> Sequence[Found | Exception]:
-    """Make several reads as one, whose filters have the values of all, if that is possible."""
+    """Make several reads as one, if that is possible."""
     if len(reads) == 1:
         return [_read(reads[0])]
+    try:
+        shares = _read_joined(reads)
+    except PyMongoError:
+        raise
+    except Exception:
+        # One of them has a value that BSON hasn't, and none was sent.
+        shares = None
+    return lockstep.for_each(_read, reads) if shares is None else shares
+
+
+def _read_joined(reads: Sequence[_Read]) -> Sequence[Found] | None:
+    """Return the documents of each of several reads, whose filters have the values of all.
+
+    None if the filters can't be joined, or if the documents don't fit into one response.
+    """
     joined: dict[str, _Joined] = {}
     for name in dict.fromkeys(name for read in reads for name in read.wanted):
         of_all = _join(
             {n: read.wanted[name] for n, read in enumerate(reads) if name in read.wanted}
         )
         if of_all is None:
-            return lockstep.for_each(_read, reads)
+            return None
         joined[name] = of_all
     # MongoDB leaves a cursor open after a full batch, even if there is nothing more.
     limit = sum(read.limit for read in reads) + 1
     filters = {name: of_all.filter for name, of_all in joined.items()}
     found, is_complete = _aggregate(_Read(filters, limit))
     if not is_complete:
-        return lockstep.for_each(_read, reads)
+        return None
     shares: list[Found] = [{name: [] for name in read.wanted} for read in reads]
     for name, documents in found.items():
         for document in documents:
@@ -152,7 +167,12 @@ class _Joined:
 
     def takers(self, document: Document) -> Sequence[int]:
         """Return the numbers of those whose filters match a document."""
-        return self.numbers if self.field is None else self.by_value.get(document[self.field], ())
+        if self.field is None:
+            return self.numbers
+        value = document[self.field]
+        # A list matches by each of its elements.
+        values = value if isinstance(value, list) else [value]
+        return list(dict.fromkeys(n for own in values for n in self.by_value.get(own, ())))
 
 
 def _join(filters: Mapping[int, Filter]) -> _Joined | None:
@@ -164,6 +184,8 @@ def _join(filters: Mapping[int, Filter]) -> _Joined | None:
     if not differing:
         return _Joined(first, None, list(filters), {})
     (field,) = differing
+    if "." in field:
+        return None
     by_value: dict[Any, list[int]] = {}
     for number, wanted in filters.items():
         values = _values(wanted[field])

@@ -92,6 +92,7 @@ READS: tuple[tuple[Callable[[], Any], ...], ...] = (
         partial(find_few, PEOPLE, {"is_active": True}, limit=9),
         partial(find_few, PEOPLE, {"_id": {"$gt": "ada"}}, limit=9),
     ),
+    tuple(partial(find_few, PEOPLE, {"names": name}, limit=1) for name in ("ada", "bob")),
 )
 
 
@@ -202,6 +203,15 @@ def test_read_is_repeated_while_a_primary_is_elected(trouble: Any) -> None:
             partial(find_few, PEOPLE, {"_id": "bob"}, limit=1),
         )
     assert (len(first), second) == (1, [])
+
+
+@pytest.mark.usefixtures("_stored")
+def test_filter_that_cannot_be_encoded_fails_alone() -> None:
+    results = together(
+        *(partial(find_few, PEOPLE, {"_id": name}, limit=1) for name in ("ada", "\ud800", "bob"))
+    )
+    assert [isinstance(result, Exception) for result in results] == [False, True, False]
+    assert [result[0]["_id"] for result in (results[0], results[2])] == ["ada", "bob"]
 
 
 def test_failed_read_fails_for_each() -> None:
