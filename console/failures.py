@@ -24,7 +24,7 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.list import SecondaryListAdmin
 from .texts.failure_codes import Explanation, explain_cause
-from .texts.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, cause_label, provider_label
+from .texts.labels import CHANNELS, RESEND_RISKS, cause_label, provider_label
 from .widgets.charts import Bar, stacked_bars
 from .widgets.columns import chip, time_column
 from .widgets.filters import RECENT, SPANS, ChoiceFilter
@@ -132,7 +132,7 @@ class FailedChangeList(KeysetChangeList):
         return GroupRow(
             group=group,
             channel=CHANNELS[cause.channel],
-            icon=CHANNEL_ICONS[cause.channel],
+            icon=cause.channel.spec.icon,
             code=cause_label(cause.code),
             provider=provider_label(cause.provider) or EMPTY,
             explanation=explain_cause(cause.code, group.outage),

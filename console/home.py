@@ -25,7 +25,7 @@ from . import problems
 from .alerts import MAY_ACKNOWLEDGE, evidence_of
 from .providers import MAY_PAUSE, rows
 from .texts.failure_codes import explain_cause
-from .texts.labels import CHANNEL_ICONS, CHANNELS, cause_label
+from .texts.labels import CHANNELS, cause_label
 from .texts.wait_reasons import WAIT_LABELS
 from .widgets.charts import CHART_SIZE, stacked_bars
 from .widgets.formats import count_of, latency, percent, runs_every
@@ -138,7 +138,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
             {
                 "group": group,
                 "channel": CHANNELS[group.channel],
-                "icon": CHANNEL_ICONS[group.channel],
+                "icon": group.channel.spec.icon,
                 "code": cause_label(group.code),
                 "meaning": explain_cause(group.code, group.outage).meaning,
                 "share": _share(group.count, ended[group.channel]),
@@ -182,7 +182,7 @@ def _channels(traffic: Traffic, midnight: datetime) -> list[dict[str, Any]]:
     return [
         {
             "name": CHANNELS[channel],
-            "icon": CHANNEL_ICONS[channel],
+            "icon": channel.spec.icon,
             "today": today[channel],
             "day": day[channel],
             "rate": percent(day[channel].success_rate),

@@ -21,7 +21,7 @@ from notifications.models import ProviderState
 from providers.labels import PROVIDERS
 
 from .sends import address_of_test, offered_devices
-from .texts.labels import CHANNEL_ICONS, CHANNELS, CIRCUIT_LABELS, HEALTH_LABELS, PLATFORM_LABELS
+from .texts.labels import CHANNELS, CIRCUIT_LABELS, HEALTH_LABELS, PLATFORM_LABELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
 from .widgets.formats import clock, count_of, duration, latency, percent
@@ -168,7 +168,7 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
         "health": health,
         "label": _label(health.name),
         "channel": CHANNELS[health.channel],
-        "icon": CHANNEL_ICONS[health.channel],
+        "icon": health.channel.spec.icon,
         "chip": chip(*HEALTH_LABELS[health.health]),
         "paused_for": duration((now - pause.since).total_seconds()) if pause else "",
         "circuits": [

@@ -1,6 +1,5 @@
 """Structures of the recipient operations."""
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -8,7 +7,7 @@ import msgspec
 from django.http import QueryDict
 from msgspec import UNSET, Meta, UnsetType
 
-from domain.addresses import InvalidAddressError, normalize_email, normalize_phone
+from domain.addresses import ADDRESS_KINDS, InvalidAddressError
 from domain.channels import Channel
 from domain.digests import Every
 from domain.states import Category
@@ -39,7 +38,6 @@ from ..suppressions import SuppressionView
 CATEGORIES = frozenset(category.value for category in Category)
 MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
-ADDRESSES: Mapping[str, Callable[[str], str]] = {"email": normalize_email, "phone": normalize_phone}
 
 
 class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,7 +97,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
 def parse_address_filters(query: QueryDict, problems: ProblemCollector) -> dict[str, str | None]:
     """Return the normalized addresses in a list's query. Adds a problem for an invalid address."""
     # A plus sign that wasn't escaped arrives as a space, which no address has.
-    given = {name: query[name].replace(" ", "+") for name in ADDRESSES if name in query}
+    given = {name: query[name].replace(" ", "+") for name in ADDRESS_KINDS if name in query}
     return {name: _normalize(name, text, problems) for name, text in given.items()}
 
 
@@ -115,7 +113,7 @@ def stored_quiet_hours(hours: QuietHours | None) -> dict[str, Any] | None:
 
 def _normalize(field: str, text: str | None, problems: ProblemCollector) -> str | None:
     try:
-        return ADDRESSES[field](text) if text is not None else None
+        return ADDRESS_KINDS[field].normalize(text) if text is not None else None
     except InvalidAddressError as problem:
         problems.add(f"/{field}", f"invalid_{field}", str(problem))
         return None

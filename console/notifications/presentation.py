@@ -26,7 +26,6 @@ from recipients.masking import mask_text
 
 from ..texts.failure_codes import Step, explain, explain_cause
 from ..texts.labels import (
-    CHANNEL_ICONS,
     CHANNELS,
     RESEND_RISKS,
     delivery_state,
@@ -193,7 +192,7 @@ def _row(
     label, color = delivery_state(delivery, now=now)
     row: dict[str, Any] = {
         "name": CHANNELS[channel],
-        "icon": CHANNEL_ICONS[channel],
+        "icon": channel.spec.icon,
         "status": label,
         "color": color,
         "summary": summarize_delivery(delivery, goal=goal, pauses=pauses, now=now),

@@ -35,7 +35,6 @@ from recipients.masking import mask_text
 from ..texts.failure_codes import explain
 from ..texts.labels import (
     ATTEMPT_LABELS,
-    CHANNEL_ICONS,
     CHANNELS,
     DELIVERY_LABELS,
     RECEIPT_LABELS,
@@ -150,7 +149,7 @@ class TimelineEvent:
     @property
     def channel_icon(self) -> str:
         """The icon of the channel."""
-        return CHANNEL_ICONS[self.channel] if self.channel else ""
+        return self.channel.spec.icon if self.channel else ""
 
 
 def read_history(

@@ -28,7 +28,6 @@ from .wait_reasons import WAIT_LABELS, Label
 
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
 CHANNELS: Mapping[Channel, str] = {channel: channel.spec.label for channel in Channel}
-CHANNEL_ICONS: Mapping[Channel, str] = {channel: channel.spec.icon for channel in Channel}
 STATUS_LABELS: Mapping[NotificationStatus, Label] = {
     N.CREATED: ("Scheduled or held", "calm"),
     N.QUEUED: ("Queued", "info"),

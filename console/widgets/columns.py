@@ -15,7 +15,7 @@ from domain.channels import Channel
 from domain.wait_reasons import field
 from recipients.masking import mask_address
 
-from ..texts.labels import CHANNEL_ICONS, CHANNELS, delivery_state
+from ..texts.labels import CHANNELS, delivery_state
 from .formats import EMPTY, timestamp
 from .links import NOTIFICATION
 
@@ -115,7 +115,7 @@ def channel_icons(deliveries: Iterable[Any], *, now: datetime) -> SafeString:
         channel = Channel(field(delivery, "channel"))
         label, color = delivery_state(delivery, now=now)
         text = f"{CHANNELS[channel]}: {label}"
-        icons.append((color, text, text, CHANNEL_ICONS[channel]))
+        icons.append((color, text, text, channel.spec.icon))
     return format_html(
         '<span class="channel-icons">{}</span>',
         format_html_join(

@@ -6,7 +6,7 @@ A module with a ``SPEC`` is a channel: nothing else names it. Code asks for a tr
 
 import hashlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import EnumType, StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -117,8 +117,3 @@ def address_digest(channel: str, address: str) -> str:
     It is stored under a key only, since a phone number is found from its digest by trying all.
     """
     return hashlib.sha256(address_key(channel, address).encode(errors="replace")).hexdigest()
-
-
-def values_of(channels: Iterable[Channel]) -> list[str]:
-    """Return channels as they are stored."""
-    return [channel.value for channel in channels]

@@ -1,6 +1,6 @@
 """The inbox in the client's own application."""
 
-from .spec import INBOX_REACH, ChannelSpec, Shape, Targets
+from .spec import ChannelSpec, Reach, Shape, Targets
 
 SPEC = ChannelSpec(
     name="in_app",
@@ -8,7 +8,15 @@ SPEC = ChannelSpec(
     label="In-app",
     icon="inbox",
     targets=Targets.INBOX,
-    reach=INBOX_REACH,
+    reach=Reach(
+        pointer="/user_id",
+        fields=("user_id",),
+        refusal="In-app requires `user_id`.",
+        obstacle="The recipient has no inbox.",
+        resend_obstacle="The recipient has no inbox.",
+        test_label="User ID",
+        test_input="text",
+    ),
     shape=Shape.ITEM,
     preview="item",
 )

@@ -1,6 +1,7 @@
 """Push to the recipient's devices."""
 
-from .spec import DEVICE_REACH, ChannelSpec, PartSpec, Role, Shape, Targets
+from ..errors import NO_DEVICE
+from .spec import ChannelSpec, PartSpec, Reach, Role, Shape, Targets
 
 SPEC = ChannelSpec(
     name="push",
@@ -8,7 +9,15 @@ SPEC = ChannelSpec(
     label="Push",
     icon="smartphone",
     targets=Targets.DEVICES,
-    reach=DEVICE_REACH,
+    reach=Reach(
+        pointer="/user_id",
+        fields=("user_id", "recipient.device_ids"),
+        refusal="Push requires `user_id` or `recipient.device_ids`.",
+        obstacle=NO_DEVICE,
+        resend_obstacle="No active device that hasn't rejected it.",
+        test_label="Device, or user ID",
+        test_input="text",
+    ),
     shape=Shape.ALERT,
     preview="phone",
     parts=(

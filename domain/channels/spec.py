@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..addresses import AddressKind
-from ..errors import NO_DEVICE
 
 
 class Targets(StrEnum):
@@ -90,26 +89,6 @@ class Reach:
             test_label=test_label or kind.title,
             test_input=kind.input_type,
         )
-
-
-DEVICE_REACH = Reach(
-    pointer="/user_id",
-    fields=("user_id", "recipient.device_ids"),
-    refusal="Push requires `user_id` or `recipient.device_ids`.",
-    obstacle=NO_DEVICE,
-    resend_obstacle="No active device that hasn't rejected it.",
-    test_label="Device, or user ID",
-    test_input="text",
-)
-INBOX_REACH = Reach(
-    pointer="/user_id",
-    fields=("user_id",),
-    refusal="In-app requires `user_id`.",
-    obstacle="The recipient has no inbox.",
-    resend_obstacle="The recipient has no inbox.",
-    test_label="User ID",
-    test_input="text",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

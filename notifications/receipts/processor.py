@@ -150,16 +150,17 @@ def _match(receipt: Receipt, sent: Mapping[str, Sequence[SentMessage]]) -> Attem
     for provider_id in (receipt.provider_id or "", *receipt.other_ids):
         found = sent.get(provider_id, ())
         if len(found) > 1 and receipt.address is not None:
-            found = [
-                attempt
-                for attempt in found
-                if (address := attempt.address) is not None
-                for channel in (attempt.reference.channel.value,)
-                if address_key(channel, address) == address_key(channel, receipt.address)
-            ]
+            found = [attempt for attempt in found if _is_to(receipt.address, attempt)]
         if len(found) == 1:
             return found[0].reference
     return None
+
+
+def _is_to(address: str, attempt: SentMessage) -> bool:
+    channel = attempt.reference.channel.value
+    return attempt.address is not None and address_key(channel, attempt.address) == address_key(
+        channel, address
+    )
 
 
 def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:

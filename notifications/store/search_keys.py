@@ -37,8 +37,7 @@ _FIELDS: Mapping[KeyKind, str] = {
     KeyKind.ENTITY_ID: "entity_id",
     KeyKind.IDEMPOTENCY_KEY: "idempotency_key",
 }
-_ADDRESSES: Mapping[str, KeyKind] = {"email": KeyKind.EMAIL, "phone": KeyKind.PHONE}
-"""By the field of the kind of address."""
+_KINDS = {name: kind for kind, name in _FIELDS.items()}
 _DELIVERY_FIELDS: Mapping[KeyKind, str] = {
     KeyKind.PROVIDER_MESSAGE_ID: "provider_message_id",
     KeyKind.DIGEST_ID: "digest_id",
@@ -52,7 +51,7 @@ def search_key(kind: KeyKind, value: str | ObjectId) -> str:
 
 def address_search_key(kind: AddressKind, address: str) -> str:
     """Return the key of a recipient's address."""
-    return search_key(_ADDRESSES[kind.field], address)
+    return search_key(_KINDS[f"recipient.{kind.field}"], address)
 
 
 def source_key(client_id: ObjectId, source: str) -> str:
