@@ -240,7 +240,8 @@ class Watch:
             id(lock): lock
             for owner in gc.get_objects()
             for lock in gc.get_referents(owner)
-            if isinstance(lock, types_of_locks)
+            # The class of a lazy object is that of its value, which it would load.
+            if type(lock) in types_of_locks
         }
         self._free = [lock for lock in found.values() if not _is_held(lock)]
         self.waits = 0
