@@ -11,6 +11,10 @@ from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
 from .providers.google_oauth.tokens import AccessTokens
+from .providers.rooms.discord import Discord
+from .providers.rooms.receiver import WebhookReceiver
+from .providers.rooms.slack import SlackBot, SlackWebhook
+from .providers.rooms.teams import Teams
 from .providers.sendgrid.events import SignedWebhooks
 from .providers.sendgrid.provider import SendGrid
 from .providers.whatsapp import events as whatsapp_events
@@ -61,6 +65,10 @@ def assemble(
             newest_version=config.whatsapp_api_version,
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
+        *(
+            room(behaviours=behaviours, timings=config.timings)
+            for room in (SlackWebhook, SlackBot, Teams, Discord, WebhookReceiver)
+        ),
     ]
     sendgrid_webhooks = SignedWebhooks(private_key=credentials.load_webhook_key(config.data))
     return {provider.name: provider for provider in providers}, {

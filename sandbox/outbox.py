@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 PAGE_SIZE = 50
 MAX_QUERY_LENGTH = 200
 RESULTS = (EVERYTHING, "accepted", "refused")
-CHANNELS = (EVERYTHING, Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP)
+CHANNELS = (EVERYTHING, Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.ROOM)
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -113,10 +113,10 @@ class Outbox:
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
         message = pages.message(exchange, self._provider(exchange), copies=copies, to=to)
-        is_mail = message["channel"] == Channel.EMAIL
+        is_plain = message["channel"] in (Channel.EMAIL, Channel.ROOM)
         views = [
             *(("html",) if message["has_html"] else ()),
-            *(("text" if is_mail else "preview",) if exchange.record.accepted else ()),
+            *(("text" if is_plain else "preview",) if exchange.record.accepted else ()),
             "request",
         ]
         view = _choice(request, "view", views)

@@ -24,6 +24,7 @@ class Channel(StrEnum):
     EMAIL = "email"
     PUSH = "push"
     WHATSAPP = "whatsapp"
+    ROOM = "room"
     NONE = "none"
     """For requests without a message, such as authentication."""
 

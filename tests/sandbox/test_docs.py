@@ -10,6 +10,7 @@ from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
+from sandbox.providers.rooms import discord, receiver, slack, teams
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
 from sandbox.providers.sendgrid.provider import REFUSED_KEYS
@@ -36,7 +37,16 @@ def names(row: Outcome, pattern: str) -> str:
 
 @pytest.mark.parametrize(
     ("heading", "outcomes", "pattern"),
-    [("address", SENDGRID, "{}@"), ("token or topic", FCM, "{}-…"), ("outcome", GOOGLE, "{}")],
+    [
+        ("address", SENDGRID, "{}@"),
+        ("token or topic", FCM, "{}-…"),
+        ("outcome", GOOGLE, "{}"),
+        ("webhook of Slack", slack.WEBHOOK_OUTCOMES, "{}-…"),
+        ("channel of Slack", slack.API_OUTCOMES, "{}-…"),
+        ("workflow", teams.OUTCOMES, "{}-…"),
+        ("webhook of Discord", discord.OUTCOMES, "{}-…"),
+        ("receiver", receiver.OUTCOMES, "{}-…"),
+    ],
 )
 def test_magic_recipients_are_documented(heading: str, outcomes: Outcomes, pattern: str) -> None:
     assert rows(heading) == [(names(row, pattern), row.description) for row in outcomes.table]
@@ -54,6 +64,11 @@ def test_refused_keys_are_documented() -> None:
     assert set(documented) == set(REFUSED_KEYS)
     for key, refusal in REFUSED_KEYS.items():
         assert documented[key].startswith(f"{refusal.status}:")
+
+
+def test_refused_bot_tokens_and_the_secret_of_receivers_are_documented() -> None:
+    for text in (*slack.TOKENS, receiver.SECRET):
+        assert f"`{text}`" in TEXT
 
 
 def test_refused_access_tokens_are_documented() -> None:
