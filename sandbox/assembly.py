@@ -6,7 +6,7 @@ from pathlib import Path
 from . import credentials
 from .behaviours import Behaviours
 from .config import Config
-from .credentials import MetaAccount
+from .credentials import MetaAccount, TwilioAccount
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
@@ -17,6 +17,8 @@ from .providers.rooms.slack import SlackBot, SlackWebhook
 from .providers.rooms.teams import Teams
 from .providers.sendgrid.events import SignedWebhooks
 from .providers.sendgrid.provider import SendGrid
+from .providers.twilio import events as twilio_events
+from .providers.twilio.provider import Twilio
 from .providers.whatsapp import events as whatsapp_events
 from .providers.whatsapp.provider import WhatsApp
 from .providers.whatsapp.templates import Templates
@@ -31,6 +33,7 @@ class Sandbox:
     public_key: str
     service_account: Path
     whatsapp: MetaAccount
+    twilio: TwilioAccount
 
 
 def create_secrets(data: Path, *, url: str) -> Sandbox:
@@ -41,6 +44,7 @@ def create_secrets(data: Path, *, url: str) -> Sandbox:
         public_key=credentials.ensure_webhook_key(data),
         service_account=credentials.ensure_service_account(data, url=url),
         whatsapp=credentials.ensure_whatsapp_account(data),
+        twilio=credentials.ensure_twilio_account(data),
     )
 
 
@@ -54,6 +58,7 @@ def assemble(
     account = credentials.load_service_account(config.data)
     tokens = AccessTokens.from_account(account)
     business = credentials.ensure_whatsapp_account(config.data)
+    twilio = credentials.ensure_twilio_account(config.data)
     providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
@@ -63,6 +68,12 @@ def assemble(
             account=business,
             templates=Templates.read(config.data, extra=config.whatsapp_templates),
             newest_version=config.whatsapp_api_version,
+        ),
+        Twilio(
+            behaviours=behaviours,
+            timings=config.timings,
+            account=twilio,
+            webhook_url=config.twilio_webhook_url,
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
         *(
@@ -74,4 +85,5 @@ def assemble(
     return {provider.name: provider for provider in providers}, {
         "sendgrid": (sendgrid_webhooks, config.webhook_url),
         "whatsapp": (whatsapp_events.SignedWebhooks(business), config.whatsapp_webhook_url),
+        "twilio": (twilio_events.SignedWebhooks(twilio), config.twilio_webhook_url),
     }

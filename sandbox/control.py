@@ -164,6 +164,9 @@ class Control:
         """Delete requests, counters, scripts, and pending events, but not the log on disk."""
         self.recent_requests.clear()
         self.behaviours.clear()
+        for provider in self.providers.values():
+            for memory in provider.memory():
+                memory.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     def _schedule(

@@ -14,6 +14,9 @@ from sandbox.providers.rooms import discord, receiver, slack, teams
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
 from sandbox.providers.sendgrid.provider import REFUSED_KEYS
+from sandbox.providers.twilio import answers as twilio_answers
+from sandbox.providers.twilio import outcomes as twilio
+from sandbox.providers.twilio.errors import KINDS as TWILIO_ERRORS
 from sandbox.providers.whatsapp import answers, templates
 from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
@@ -59,6 +62,22 @@ def test_magic_numbers_are_documented() -> None:
     ]
 
 
+def test_magic_numbers_of_twilio_are_documented() -> None:
+    assert rows("number for SMS") == [
+        (f"`…{twilio.magic_suffix(row.name)}`, {names(row, '{}')}", row.description)
+        for row in twilio.OUTCOMES.table
+    ]
+
+
+def test_refused_accounts_are_documented() -> None:
+    documented = {sid.strip("`"): answer for sid, answer in rows("account")}
+    refused = {**twilio_answers.REFUSED_ACCOUNTS, twilio_answers.TRIAL_ACCOUNT: 21608}
+    assert set(documented) == set(refused)
+    for sid, code in refused.items():
+        assert documented[sid].startswith(f"{TWILIO_ERRORS[code].status}: code {code}")
+    assert twilio_answers.VERIFIED_NUMBER.replace("7700", " 7700 ") in TEXT
+
+
 def test_refused_keys_are_documented() -> None:
     documented = {key.strip("`"): answer for key, answer in rows("key")}
     assert set(documented) == set(REFUSED_KEYS)
@@ -87,6 +106,7 @@ def test_files_and_ids_are_documented() -> None:
         WEBHOOK_PUBLIC_KEY_FILE,
         credentials.SERVICE_ACCOUNT_FILE,
         credentials.WHATSAPP_ACCOUNT_FILE,
+        credentials.TWILIO_ACCOUNT_FILE,
         templates.FILE,
     ):
         assert f"| `{name}` |" in TEXT
@@ -95,5 +115,8 @@ def test_files_and_ids_are_documented() -> None:
         credentials.SERVICE_ACCOUNT_EMAIL,
         credentials.BUSINESS_ACCOUNT_ID,
         credentials.WHATSAPP_ACCESS_TOKEN,
+        credentials.TWILIO_ACCOUNT_SID,
+        credentials.TWILIO_API_KEY,
+        credentials.TWILIO_MESSAGING_SERVICE_SID,
     ):
         assert text in TEXT
