@@ -19,6 +19,8 @@ from .providers.sendgrid.events import SignedWebhooks
 from .providers.sendgrid.provider import SendGrid
 from .providers.twilio import events as twilio_events
 from .providers.twilio.provider import Twilio
+from .providers.webpush.browsers import Browsers
+from .providers.webpush.provider import WebPush
 from .providers.whatsapp import events as whatsapp_events
 from .providers.whatsapp.provider import WhatsApp
 from .providers.whatsapp.templates import Templates
@@ -74,6 +76,11 @@ def assemble(
             timings=config.timings,
             account=twilio,
             webhook_url=config.twilio_webhook_url,
+        ),
+        WebPush(
+            behaviours=behaviours,
+            timings=config.timings,
+            browsers=Browsers(credentials.ensure_browsers_secret(config.data)),
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
         *(

@@ -20,6 +20,7 @@ SERVICE_ACCOUNT_FILE = "fcm_service_account.json"
 FCM_PROJECT_ID = "notify-sandbox"
 SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
 TOKEN_PATH = "/token"
+BROWSERS_FILE = "browsers.key"
 WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
 PHONE_NUMBER_ID = "100000000000001"
 BUSINESS_ACCOUNT_ID = "200000000000002"
@@ -207,6 +208,16 @@ def ensure_twilio_account(data: Path) -> TwilioAccount:
         lambda: _json(TwilioAccount(auth_token=secrets.token_hex(16))),
         lambda content: msgspec.json.decode(content, type=TwilioAccount),
         what="Twilio account",
+    )
+
+
+def ensure_browsers_secret(data: Path) -> bytes:
+    """Load or create the secret from which the browsers' keys follow. Raises UnreadableKeyError."""
+    return _load_or_create(
+        data / BROWSERS_FILE,
+        lambda: secrets.token_hex(32).encode(),
+        lambda content: bytes.fromhex(content.decode()),
+        what="secret of browsers",
     )
 
 

@@ -156,6 +156,15 @@ class InboundMessage(msgspec.Struct, forbid_unknown_fields=True):
     timestamp: int | None = None
 
 
+class SubscriptionRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request to the control API for the subscription of a browser."""
+
+    host: str
+    name: str
+    application_server_key: str | None = None
+    """The public key in base64url that alone may push to it; None: any key may."""
+
+
 class WebhookFormat(Protocol):
     """How a provider posts its events: batches, encoding, and signatures."""
 
@@ -230,6 +239,12 @@ class Provider(ABC):
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
         """Return the event of an inbound message. Raises ValueError if impossible."""
         raise ValueError("This provider takes no messages from people.")
+
+    def make_subscription(
+        self, requested: SubscriptionRequest, *, origin: str
+    ) -> Mapping[str, Any]:
+        """Return a browser's subscription at the sandbox's ``origin``. Raises ValueError."""
+        raise ValueError("Browsers don't subscribe at this provider.")
 
     def choose_outcome(
         self, recipient: str, *, magic: Callable[[str], str], is_message: bool = True

@@ -17,6 +17,7 @@ from sandbox.providers.sendgrid.provider import REFUSED_KEYS
 from sandbox.providers.twilio import answers as twilio_answers
 from sandbox.providers.twilio import outcomes as twilio
 from sandbox.providers.twilio.errors import KINDS as TWILIO_ERRORS
+from sandbox.providers.webpush.outcomes import OUTCOMES as WEB_PUSH
 from sandbox.providers.whatsapp import answers, templates
 from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
@@ -44,6 +45,7 @@ def names(row: Outcome, pattern: str) -> str:
         ("address", SENDGRID, "{}@"),
         ("token or topic", FCM, "{}-…"),
         ("outcome", GOOGLE, "{}"),
+        ("name", WEB_PUSH, "{}-…"),
         ("webhook of Slack", slack.WEBHOOK_OUTCOMES, "{}-…"),
         ("channel of Slack", slack.API_OUTCOMES, "{}-…"),
         ("workflow", teams.OUTCOMES, "{}-…"),
