@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,7 +15,7 @@ from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
 from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
-from notifications.content.templates import Parts, Version
+from notifications.content.templates import Part, Parts, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.validation import (
@@ -118,15 +118,24 @@ def version_view(version: Version, *, published_number: int) -> TemplateVersionV
 Source = Annotated[str, Meta(description="Liquid; see docs/guides/templates.md for the filters.")]
 
 
-class PartsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template in one language. Omitted parts are built-in or derived from the others."""
+if TYPE_CHECKING:
 
-    subject: Source | None = None
-    body: Source | None = None
-    email_html: Source | None = None
-    push_title: Source | None = None
-    push: Source | None = None
-    whatsapp: Source | None = None
+    class PartsRequest(msgspec.Struct):
+        """Its fields follow from the channels, which a type checker can't know."""
+
+else:
+    PartsRequest = msgspec.defstruct(
+        "PartsRequest",
+        [(part.value, Source | None, None) for part in Part],
+        namespace={
+            "__doc__": "A template in one language. Omitted parts are built-in or derived from the "
+            "others."
+        },
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class TemplateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
