@@ -157,6 +157,8 @@ def _reachable_channels(
                 return has_device
             case Targets.INBOX:
                 return True
+            case Targets.NOTHING:
+                return False
 
     return [channel.value for channel in named_channels if is_reachable(channel)]
 
