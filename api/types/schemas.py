@@ -1,5 +1,6 @@
 """Structures of the type and template operations."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from msgspec import Meta
 
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
-from domain.states import Category, Priority
+from domain.states import Category, Priority, SchemaMode
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
@@ -56,6 +57,9 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     actions: Annotated[list[ActionRequest], Meta(examples=[[]])] = []
     approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
     example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
+    schema: dict[str, Any] | None = None
+    """JSON Schema of a request's data; null: none."""
+    schema_mode: Annotated[SchemaMode, Meta(examples=["reject"])] = SchemaMode.REJECT
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
     is_active: Annotated[bool, Meta(examples=[True])]
     template_version: Annotated[int, Meta(examples=[0])]
@@ -98,6 +102,8 @@ def type_view(document: NotificationTypeDocument) -> TypeView:
         or DEFAULT_FALLBACK_AFTER_SECONDS,
         approved_templates=document.get("approved_templates") or [],
         actions=document.get("actions") or [],
+        schema=json.loads(text) if (text := document.get("schema")) else None,
+        schema_mode=SchemaMode(document.get("schema_mode") or SchemaMode.REJECT),
     )
 
 

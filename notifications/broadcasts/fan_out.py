@@ -132,6 +132,7 @@ def prepare_page(
                 now=now,
                 render_cache=render_cache,
                 has_device=user_id in device_owners,
+                is_data_checked=True,
             ).notification
         except InvalidRequestError as refusal:
             page.reject(user_id, refusal)
