@@ -174,7 +174,7 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
         "circuits": [
             {
                 "circuit": circuit,
-                "scope": circuit.name.removeprefix(health.account).removeprefix(":"),
+                "scope": circuit.scope,
                 "chip": chip(*CIRCUIT_LABELS[circuit.state]),
                 "is_closed": circuit.state is State.CLOSED,
                 "counts": _counts(circuit),
@@ -205,11 +205,12 @@ def _counts(circuit: CircuitState) -> str:
 
 def _evidence(refusals: Refusals, circuit: CircuitState) -> str:
     """Return how much evidence there is: "3 of 5 recipients refused in a row"."""
-    scopes = (refusals.scope, circuit.name.rpartition(":")[2])
-    platform = next((name for key, name in PLATFORM_LABELS.items() if key in scopes), "")
-    what = "rate-limited" if refusals.scope == circuit_breaker.RATE else "refused"
+    is_rate = refusals.scope == circuit_breaker.RATE
+    scope = circuit.scope if is_rate else refusals.scope or circuit.scope
+    scope_label = next((name for key, name in PLATFORM_LABELS.items() if key == scope), scope)
+    what = "rate-limited" if is_rate else "refused"
     found = f"{refusals.recipients} of {MIN_RECIPIENTS} recipients {what} in a row"
-    return f"{platform}: {found}" if platform else found
+    return f"{scope_label}: {found}" if scope else found
 
 
 def _evidence_and_effect(refusals: Refusals, circuit: CircuitState, now: datetime) -> SafeString:

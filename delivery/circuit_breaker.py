@@ -1,4 +1,7 @@
-"""Circuit breaker of each provider account and of each push platform at a provider.
+"""Circuit breaker of each provider account, and of each scope of its recipients.
+
+A scope is what the provider makes of a target: a platform, a host, a room. Its circuit exists only
+while something is wrong with it, and a provider may have any number of scopes.
 
 An open circuit waits. Then one request at a time, across all processes, is a probe; its success
 closes the circuit. The state lives in Valkey. Without Valkey, all requests are allowed.
@@ -24,7 +27,6 @@ from typing import Any, cast
 
 import structlog
 
-from devices.models import Platform
 from domain.channels import address_key
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import encryption, valkey
@@ -44,6 +46,12 @@ MAX_REFUSED = 2_000
 """Recipients of an account that are remembered after a refusal of uncertain reach."""
 MAX_NOTED = 100
 """Recipients of failures that are stored with a circuit."""
+MAX_EVIDENCE = 1_000
+"""Refusals of scopes that are stored with the account's circuit, the last ones."""
+MAX_SCOPES = 1_000
+"""Scopes of an account that are listed, those with the last changes."""
+FIRST_PAUSE, MAX_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
+"""Pause of a scope with a rate limit that names no time; each further pause doubles."""
 TRIAL_WAIT = timedelta(seconds=2)
 """From the opening of a doubted circuit to its first trial: requests in flight may disprove it."""
 FIRST_WAIT = timedelta(seconds=30)
@@ -65,10 +73,11 @@ LISTING_WINDOW = timedelta(days=1)
 """Accounts without a result for this long are not listed."""
 REASON_LENGTH = 200
 _INDEX = "circuits"
+_SEPARATOR = "/"
+"""Between an account, which contains none, and its scope."""
 _TRIAL = "trial:"
 _KEY_LENGTH = 16
-_PLATFORMS = frozenset(Platform)
-_ALLOWED, _BLOCKED = 0, 1
+_ALLOWED, _BLOCKED, _PAUSED = 0, 1, 3
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
 _PERMISSION_SCRIPT = valkey.read_script(_SCRIPTS / "circuit_permission.lua")
@@ -85,14 +94,19 @@ _RULES = json.dumps(
         "evidence_ttl": EVIDENCE_TTL // _MILLISECOND,
         "max_refused": MAX_REFUSED,
         "max_noted": MAX_NOTED,
+        "max_evidence": MAX_EVIDENCE,
+        "max_scopes": MAX_SCOPES,
+        "first_pause": FIRST_PAUSE // _MILLISECOND,
+        "max_pause": MAX_PAUSE // _MILLISECOND,
         "circuit_ttl": CIRCUIT_TTL // _MILLISECOND,
         "longest_wait": LONGEST_WAIT // _MILLISECOND,
         "max_count": MAX_COUNT,
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
-ACCOUNT, RATE = "account", "rate"
-"""Scopes of evidence against an account: its circuit, and its rate. A platform's is its name."""
+ACCOUNT, RATE = "", "/rate"
+"""Scopes of evidence against an account: its circuit, and its rate. No provider's scope begins with
+the separator."""
 
 
 class State(StrEnum):
@@ -136,6 +150,8 @@ class Blocked:
     """Recipients that get no trial, by :func:`recipient_key`."""
     doubted_at: datetime | None = None
     """When evidence alone opened the circuit."""
+    is_pause: bool = False
+    """The scope has a rate limit. No probe is needed after it."""
 
     def trial(self, *, now: datetime) -> "Probe | Blocked":
         """Return the permission for a critical message to a recipient that was not refused."""
@@ -175,7 +191,7 @@ class Refusals:
     """Refusals in a row of one scope, which act once MIN_RECIPIENTS are refused."""
 
     scope: str
-    """ACCOUNT, RATE, or a platform."""
+    """ACCOUNT, RATE, or a provider's scope."""
     recipients: int
     """Different recipients that were refused since the last acceptance."""
     last_at: datetime
@@ -186,7 +202,6 @@ class CircuitState:
     """State of one circuit, for the console."""
 
     name: str
-    """The provider account, with the push platform if it is the circuit of one."""
     state: State
     failures: int
     """Failures in the minute before now, or before the circuit opened."""
@@ -197,6 +212,18 @@ class CircuitState:
     reason: str | None = None
     refusals: Sequence[Refusals] = ()
     """Evidence that isn't enough yet."""
+    paused_until: datetime | None = None
+    """End of the rate limit of a scope."""
+
+    @property
+    def account(self) -> str:
+        """The provider account."""
+        return _split(self.name)[0]
+
+    @property
+    def scope(self) -> str:
+        """The scope, or ACCOUNT."""
+        return _split(self.name)[1]
 
 
 def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
@@ -220,6 +247,8 @@ class CircuitReporter:
     def __init__(self) -> None:
         self._has_refused: dict[str, bool] = {}
         """By account: whether it has refused recipients. If not, acceptances need no names."""
+        self._watched: dict[str, dict[str, datetime]] = {}
+        """By account: scopes that have just failed, and until when their results are counted."""
 
     def record(
         self,
@@ -247,7 +276,7 @@ class CircuitReporter:
         )
         parts = [refused, list(evidence.failed), disproved, forgiven]
         found = json.dumps(parts) if any(parts) else ""
-        accepted = ",".join(evidence.accepted)
+        accepted = json.dumps(list(evidence.accepted))
         command = ("record", successes, failures, token, accepted, found)
         proven = self._change(name, now, reason, command)
         return {
@@ -272,6 +301,11 @@ class CircuitReporter:
         pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
         self._change(name, now, reason, ["trip", pause, ",".join(refused), int(is_doubted)])
 
+    def pause(self, name: str, *, now: datetime, retry_after: float | None) -> None:
+        """Let no message to a scope be sent for a time, because of a rate limit."""
+        pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
+        self._change(name, now, "", ["pause", pause])
+
     def return_probe(self, name: str, *, probe: Probe, now: datetime) -> None:
         """Give an unused probe back, so that another caller gets it at once."""
         self.record(name, successes=0, failures=0, probe=probe, now=now)
@@ -279,6 +313,19 @@ class CircuitReporter:
     def share_probe(self, name: str, *, probe: Probe, now: datetime) -> None:
         """Let others take a probe over that a refused recipient uses: they need not wait for it."""
         self._change(name, now, "", ["share", probe.token])
+
+    def watch(self, account: str, scopes: Collection[str], *, now: datetime) -> None:
+        """Count the results of scopes for a time, because they fail. Others have no circuit."""
+        if scopes:
+            known = {scope: until for scope, until in self._of(account).items() if until > now}
+            self._watched[account] = known | dict.fromkeys(scopes, now + WINDOW)
+
+    def watched(self, account: str, *, now: datetime) -> frozenset[str]:
+        """Return the scopes of an account whose results are counted."""
+        return frozenset(scope for scope, until in self._of(account).items() if until > now)
+
+    def _of(self, account: str) -> Mapping[str, datetime]:
+        return self._watched.get(account, {})
 
     def has_refused(self, name: str) -> bool:
         """Return whether a circuit's account has refused recipients, as this process knows."""
@@ -288,7 +335,7 @@ class CircuitReporter:
         self, name: str, now: datetime, reason: str, command: Sequence[str | int]
     ) -> Sequence[bytes]:
         reason, (account, scope) = reason[:REASON_LENGTH], _split(name)
-        keys = [_key(name), _INDEX, _refused_key(account)]
+        keys = [_key(name), _INDEX, _refused_key(account), _index(account)]
         args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, scope, *command]
         try:
             until, has_refused, *proven = valkey.run(_CHANGE_SCRIPT, keys=keys, args=args)
@@ -343,20 +390,31 @@ def close(name: str) -> bool:
 
 
 def circuit_states(*, now: datetime) -> list[CircuitState] | None:
-    """Return the circuits with a result in the last day, or None if Valkey is unavailable."""
+    """Return the circuits of accounts with a result in the last day, and those of their scopes.
+
+    Return None if Valkey is unavailable.
+    """
     since = valkey.to_milliseconds(now - LISTING_WINDOW)
     try:
         with valkey.connection() as client:
             listed = cast("list[bytes]", client.zrangebyscore(_INDEX, since, "+inf"))
-            names = [name.decode(errors="replace") for name in listed]
+            names = [_text(name) for name in listed]
             with client.pipeline(transaction=False) as pipe:
+                for account in {_split(name)[0] for name in names}:
+                    pipe.zrangebyscore(_index(account), since, "+inf")
+                names += [_text(name) for scopes in pipe.execute() for name in scopes]
                 for name in names:
                     pipe.hgetall(_key(name))
                 found = pipe.execute()
     except valkey.Unavailable:
         return None
-    circuits = zip(names, found, strict=True)
-    return sorted((_state(*circuit, now=now) for circuit in circuits), key=lambda c: c.name)
+    # A scope's circuit that has ended is no news.
+    circuits = [
+        _state(name, fields, now=now)
+        for name, fields in zip(names, found, strict=True)
+        if fields or _SEPARATOR not in name
+    ]
+    return sorted(circuits, key=lambda circuit: circuit.name)
 
 
 def open_reasons(circuits: Sequence[str]) -> Mapping[str, str]:
@@ -371,13 +429,17 @@ def open_reasons(circuits: Sequence[str]) -> Mapping[str, str]:
     return {name: _text(reason) for name, reason in zip(circuits, found, strict=True) if reason}
 
 
-def circuit_name(provider: Provider, platform: str) -> str:
-    """Return the name of the circuit of one platform at a provider."""
-    return f"{provider.account}:{platform}"
+def circuit_name(provider: Provider, scope: str) -> str:
+    """Return the name of the circuit of a scope at a provider."""
+    return f"{provider.account}{_SEPARATOR}{scope}"
 
 
 def _key(name: str) -> str:
     return f"circuit:{name}"
+
+
+def _index(account: str) -> str:
+    return f"circuit_scopes:{account}"
 
 
 def _refused_key(account: str) -> str:
@@ -385,9 +447,9 @@ def _refused_key(account: str) -> str:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return the account of a circuit, and its own scope: the platform, if it is one's circuit."""
-    account, _, last = name.rpartition(":")
-    return (account, last) if last in _PLATFORMS else (name, ACCOUNT)
+    """Return the account of a circuit, and its scope, or ACCOUNT."""
+    account, _, scope = name.partition(_SEPARATOR)
+    return account, scope
 
 
 def recipient_key(claimed: ClaimedDelivery) -> str:
@@ -410,8 +472,8 @@ def _permission(answer: Sequence[Any], token: str) -> Permission:
     kind, until, doubted, *refused = answer
     at = valkey.from_milliseconds(until)
     doubted_at = valkey.from_milliseconds(doubted) if doubted else None
-    if kind == _BLOCKED:
-        return Blocked(at, doubted_at=doubted_at)
+    if kind in (_BLOCKED, _PAUSED):
+        return Blocked(at, doubted_at=doubted_at, is_pause=kind == _PAUSED)
     keys = frozenset(key.decode() for key in refused)
     return Probe(token, keys, at + HEAD_START, doubted_at)
 
@@ -426,6 +488,7 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
         kind, bucket = _text(key[:1]), key[1:]
         if kind in counts and (valkey.stored_number(bucket, most=math.inf) or 0) > oldest:
             counts[kind] += int(valkey.stored_number(number, most=MAX_COUNT) or 0)
+    paused_until = valkey.stored_instant(fields.get(b"paused"), latest=now + LONGEST_WAIT)
     state = State.CLOSED
     if until is not None:
         state = State.OPEN if now < until else State.HALF_OPEN
@@ -439,13 +502,14 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
         openings=int(valkey.stored_number(fields.get(b"openings"), most=MAX_COUNT) or 0),
         reason=_text(fields.get(b"reason", b"")) or None,
         refusals=_refusals(fields, now),
+        paused_until=paused_until if paused_until is not None and now < paused_until else None,
     )
 
 
 def _refusals(fields: Mapping[bytes, bytes], now: datetime) -> list[Refusals]:
     times: dict[str, list[datetime]] = {}
     for key, value in fields.items():
-        scope, separator, _ = _text(key).removeprefix("e").partition("/")
+        scope, separator, _ = _text(key).removeprefix("e").rpartition("/")
         if key.startswith(b"e") and separator:
             at = valkey.stored_instant(value, latest=now + LONGEST_WAIT)
             if at is not None and at > now - EVIDENCE_TTL:

@@ -92,14 +92,19 @@ def _check_reachable(
     claimed: ClaimedDelivery, *, refusal: Refusal | None, has_provider: bool
 ) -> NotSent | None:
     if not has_provider:
-        reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
-        reason = reason.format(claimed.channel)
-        return NotSent(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
+        return without_provider(claimed)
     if refusal is not None:
         return NotSent(claimed, S.SUPPRESSED, refusal.code, refusal.reason)
     if claimed.channel in ADDRESS_CHANNELS and not claimed.recipient.address(claimed.channel):
         return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
     return None
+
+
+def without_provider(claimed: ClaimedDelivery) -> NotSent:
+    """End a delivery to which no configured provider can send."""
+    reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
+    reason = reason.format(claimed.channel)
+    return NotSent(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
 
 
 def parse_quiet_hours(

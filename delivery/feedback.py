@@ -216,12 +216,18 @@ def report_provider_health(
 ) -> None:
     """Report the results of a batch to the provider's circuits and rate limiter.
 
-    A result that concerns one recipient changes neither.
+    A result that concerns one recipient changes neither. One that concerns a scope changes only the
+    circuit of the scope.
     """
     account = provider.account
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
     _trip_circuits(runtime.circuits, provider, errors, now)
-    rate_limited = [error for _, error in errors if error.code is FailureCode.RATE_LIMITED]
+    _pause_scopes(runtime.circuits, provider, errors, now)
+    rate_limited = [
+        error
+        for _, error in errors
+        if error.code is FailureCode.RATE_LIMITED and error.scope is None
+    ]
     if certain := [error for error in rate_limited if error.reach is Reach.ACCOUNT]:
         _throttle(runtime.rates, account, certain, now, is_doubted=False)
     proven = _record_outcomes(runtime.circuits, account, sent, probes, now)
@@ -238,10 +244,16 @@ def report_provider_health(
                 refused=recipients,
                 is_doubted=True,
             )
-    for name in probes.keys() - {account}:
-        platform = name.removeprefix(circuit_name(provider, ""))
-        own = [pair for pair in sent if pair[1].platform == platform]
-        _record_outcomes(runtime.circuits, name, own, probes, now, platform=platform)
+    probed = {name.removeprefix(circuit_name(provider, "")) for name in probes.keys() - {account}}
+    failing = {error.scope for _, error in errors if error.scope and _is_failure(error)}
+    runtime.circuits.watch(account, failing, now=now)
+    # Successes count, too, while a scope fails.
+    watched = runtime.circuits.watched(account, now=now)
+    for scope in probed | (watched & {result.scope for _, result in sent} if watched else watched):
+        own = [pair for pair in sent if pair[1].scope == scope]
+        _record_outcomes(
+            runtime.circuits, circuit_name(provider, scope), own, probes, now, scope=scope
+        )
 
 
 def _trip_circuits(
@@ -250,7 +262,7 @@ def _trip_circuits(
     errors: Sequence[tuple[PreparedDelivery, ProviderError]],
     now: datetime,
 ) -> None:
-    """Open the circuits of outages that surely concern the whole account or platform."""
+    """Open the circuits of outages that surely concern the whole account or scope."""
     outages: dict[str, tuple[ProviderUnavailableError, dict[str, None]]] = {}
     for delivery, error in errors:
         if isinstance(error, ProviderUnavailableError) and error.reach is Reach.ACCOUNT:
@@ -264,6 +276,26 @@ def _trip_circuits(
         circuits.trip(
             name, now=now, retry_after=error.retry_after, reason=error.reason, refused=refused
         )
+
+
+def _pause_scopes(
+    circuits: CircuitReporter,
+    provider: Provider,
+    errors: Sequence[tuple[PreparedDelivery, ProviderError]],
+    now: datetime,
+) -> None:
+    """Pause the scopes that have a rate limit of their own."""
+    waits: dict[str, float] = {}
+    for _, error in errors:
+        if (
+            isinstance(error, TransientError)
+            and error.code is FailureCode.RATE_LIMITED
+            and error.scope
+            and error.reach is Reach.ACCOUNT
+        ):
+            waits[error.scope] = max(waits.get(error.scope, 0), error.retry_after or 0)
+    for scope, wait in waits.items():
+        circuits.pause(circuit_name(provider, scope), now=now, retry_after=wait)
 
 
 def _throttle(
@@ -285,18 +317,19 @@ def _record_outcomes(
     probes: Mapping[str, Probe],
     now: datetime,
     *,
-    platform: str | None = None,
+    scope: str = ACCOUNT,
 ) -> Mapping[str, Recipients]:
-    """Record results on a circuit; ``platform`` is set for the circuit of one.
+    """Record results on the circuit of the account, or of a ``scope``.
 
     A rejection of the message is no failure of the provider. Return the proven scopes, as
     :func:`delivery.circuit_breaker.CircuitReporter.record` does.
     """
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
-    failures = [(delivery, error) for delivery, error in errors if _is_failure(error)]
-    neutral = [error for _, error in errors if error.code in NEUTRAL_CODES]
+    elsewhere = [e for _, e in errors if scope == ACCOUNT and e.scope and _is_failure(e)]
+    failures = [(d, e) for d, e in errors if _is_failure(e) and e not in elsewhere]
+    neutral = [error for _, error in errors if error.code in NEUTRAL_CODES] + elsewhere
     reason = failures[0][1].reason if failures else _uncertain_reason(errors)
-    refused, disproved = _uncertain_refusals(sent, platform) if errors else ({}, {})
+    refused, disproved = _uncertain_refusals(sent, scope) if errors else ({}, {})
     return circuits.record(
         name,
         successes=len(sent) - len(failures) - len(neutral),
@@ -326,11 +359,11 @@ def _failed_recipients(failures: Sequence[tuple[PreparedDelivery, ProviderError]
     """Return a key for each failure that is evidence, at most MAX_FAILED.
 
     Answered failures of one recipient share a key. One without an answer has its own, since the
-    recipient isn't its cause.
+    recipient isn't its cause, and so has that of a scope, since a room is one recipient.
     """
     keys = (
         recipient_key(delivery.claimed)
-        if error.response
+        if error.response and not error.scope
         else circuit_breaker.evidence_key(delivery.claimed.reference)
         for delivery, error in failures
     )
@@ -338,8 +371,8 @@ def _failed_recipients(failures: Sequence[tuple[PreparedDelivery, ProviderError]
 
 
 def _accepted_scopes(sent: Sequence[Sent]) -> frozenset[str]:
-    platforms = {r.platform for _, r in sent if isinstance(r.outcome, SendResult)}
-    return frozenset({ACCOUNT, RATE, *platforms} - {""}) if platforms else frozenset()
+    scopes = {r.scope for _, r in sent if isinstance(r.outcome, SendResult)}
+    return frozenset({ACCOUNT, RATE, *scopes}) if scopes else frozenset()
 
 
 def _accepted_recipients(sent: Sequence[Sent]) -> Mapping[str, Recipients]:
@@ -348,26 +381,26 @@ def _accepted_recipients(sent: Sequence[Sent]) -> Mapping[str, Recipients]:
     for delivery, result in sent:
         if isinstance(result.outcome, SendResult):
             key = recipient_key(delivery.claimed)
-            for scope in {ACCOUNT, RATE, result.platform} - {""}:
+            for scope in {ACCOUNT, RATE, result.scope}:
                 found.setdefault(scope, set()).add(key)
     return found
 
 
 def _uncertain_refusals(
-    sent: Sequence[Sent], platform: str | None
+    sent: Sequence[Sent], scope: str
 ) -> tuple[Mapping[str, Recipients], Mapping[str, Recipients]]:
     """Return the recipients with a refusal of uncertain reach, by scope.
 
     The first are those after the last acceptance. The others are disproved: their request was under
     way when another was accepted. Of a batch, many devices may be refused beside one that is not.
-    On the circuit of a ``platform``, that is the only scope.
+    On the circuit of a ``scope``, that is the only one; on the account's, there are all.
     """
-    accepted_at: dict[str | None, datetime] = {}
+    accepted_at: dict[str, datetime] = {}
     for _, result in sent:
         if isinstance(result.outcome, SendResult):
-            for scope in (ACCOUNT, RATE, result.platform):
-                last = accepted_at.get(scope, result.finished_at)
-                accepted_at[scope] = max(result.finished_at, last)
+            for cleared in (ACCOUNT, RATE, result.scope):
+                last = accepted_at.get(cleared, result.finished_at)
+                accepted_at[cleared] = max(result.finished_at, last)
     refused: dict[str, set[str]] = {}
     disproved: dict[str, set[str]] = {}
     for delivery, result in sent:
@@ -375,7 +408,7 @@ def _uncertain_refusals(
         if isinstance(error, SendResult) or error.reach is not Reach.UNCERTAIN:
             continue
         own = _scope(error)
-        if not _is_failure(error) and platform in (None, own):
+        if not _is_failure(error) and scope in (ACCOUNT, own):
             is_disproved = own in accepted_at and result.started_at <= accepted_at[own]
             found = disproved if is_disproved else refused
             found.setdefault(own, set()).add(recipient_key(delivery.claimed))
@@ -383,9 +416,9 @@ def _uncertain_refusals(
 
 
 def _scope(error: ProviderError) -> str:
-    if error.code is FailureCode.RATE_LIMITED:
-        return RATE
-    return (isinstance(error, ProviderUnavailableError) and error.scope) or ACCOUNT
+    if error.scope:
+        return error.scope
+    return RATE if error.code is FailureCode.RATE_LIMITED else ACCOUNT
 
 
 def _uncertain_reason(errors: Sequence[tuple[PreparedDelivery, ProviderError]]) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Self
 
-import structlog
 from bson import ObjectId
 from django.conf import settings
 
@@ -23,7 +22,7 @@ from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
-from providers.contract import Provider
+from providers.contract import Provider, SelectiveProvider
 from providers.registry import providers_for
 
 from . import digests, eligibility, feedback, limits, rendering, settlement, targets
@@ -32,7 +31,6 @@ from .send_loop import SendLoop
 from .sending import PreparedDelivery
 from .settlement import BatchReport
 
-log = structlog.get_logger(__name__)
 MAX_BATCH = 100
 """Deliveries of one claim."""
 ISOLATION_TIME = timedelta(seconds=45)
@@ -54,9 +52,6 @@ def dispatch(
     """
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
-    if not channel.is_known:
-        log.warning("unknown_channel", channel=channel.value)
-        return report
     unique = list(dict.fromkeys(ids))
     for start in range(0, len(unique), MAX_BATCH):
         batch = unique[start : start + MAX_BATCH]
@@ -147,7 +142,7 @@ def _prepare(
         has_provider=bool(providers),
         with_soft_bounces=any(map(feedback.clears_soft_bounces, providers)),
     )
-    resolved = targets.resolve_targets(ready, channel=channel, now=clock())
+    resolved = targets.resolve_targets(ready, channel=channel, providers=providers, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [delivery for delivery in with_targets if delivery.notification_id in messages]
@@ -190,7 +185,11 @@ def in_flight(runtime: SendingRuntime, channel: Channel) -> int:
 def is_waiting_for_rate(runtime: SendingRuntime, channel: Channel) -> bool:
     """Return whether a batch of this process waits for a token of the channel's providers."""
     waits = runtime.rate_waits
-    return any(waits.get(provider.account) for provider in providers_for(channel))
+    providers = providers_for(channel)
+    if any(isinstance(provider, SelectiveProvider) for provider in providers):
+        # The others have lanes of their own.
+        return bool(providers) and all(waits.get(provider.account) for provider in providers)
+    return any(waits.get(provider.account) for provider in providers)
 
 
 class Isolation:

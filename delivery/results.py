@@ -18,7 +18,8 @@ S = DeliveryStatus
 NOT_ACCEPTED = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.CONNECTION_FAILED})
 """Errors after which another provider may get the message at once: none was received."""
 NO_TIME = "The lease ended before all devices were sent to; the rest follow."
-PLATFORM_BLOCKED = "Circuit open for a device's platform."
+SCOPE_BLOCKED = "Circuit open for a device's platform or push service."
+BY_ANOTHER_PROVIDER = "The other devices follow by another provider."
 IN_QUIET_HOURS = "Quiet hours of the remaining devices."
 AMBIGUOUS = "Outcome unknown for one device; the others can't receive it."
 
@@ -32,7 +33,8 @@ class TargetResult:
     started_at: datetime
     finished_at: datetime
     duration_ms: int
-    platform: str = ""
+    scope: str = ""
+    """The scope of the target at the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,17 @@ def combine_results(
     now: datetime,
     jitter: float,
     has_failover: bool = False,
+    others_at: datetime | None = None,
     blocked_until: datetime | None = None,
     quiet_hours_end: datetime | None = None,
     is_doubted: bool = False,
 ) -> Settlement:
     """Combine at least one result of an attempt into the settlement of its delivery.
 
-    ``has_failover`` says that another provider can take the delivery now. ``blocked_until`` and
-    ``quiet_hours_end`` are set if some devices were left out until then. ``is_doubted``: it tested
-    an open circuit. A device without a result was not tried, because the lease ended.
+    ``has_failover`` says that another provider can take the delivery now. ``others_at``,
+    ``blocked_until``, and ``quiet_hours_end`` are set if some devices were left out until then: for
+    another provider, for a circuit, or for the night. ``is_doubted``: it tested an open circuit. A
+    device without a result was not tried, because the lease ended.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # A message that a provider may have accepted is never given to another one.
@@ -92,7 +96,21 @@ def combine_results(
     reached = tuple(dict.fromkeys((*claimed.accepted_targets, *accepted_ids)))
     attempted = {r.device_id for r in results}
     not_attempted = [device for device in claimed.device_ids if device not in attempted]
-    waits = _waits_for_skipped_devices(claimed, not_attempted, blocked_until, quiet_hours_end, now)
+    waits = _waits_for_skipped_devices(
+        claimed,
+        (
+            (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME, None),
+            (others_at, FailureCode.PROVIDER_ERROR, BY_ANOTHER_PROVIDER, None),
+            (
+                blocked_until,
+                FailureCode.CHANNEL_UNAVAILABLE,
+                SCOPE_BLOCKED,
+                WaitReason.CIRCUIT_OPEN,
+            ),
+            (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS, None),
+        ),
+        now,
+    )
     is_reached = bool(accepted or reached)
     ambiguous = () if is_reached else _ambiguous_devices(claimed, results)
     next_state = _next_state(
@@ -156,17 +174,10 @@ def _decide(
 
 def _waits_for_skipped_devices(
     claimed: ClaimedDelivery,
-    not_attempted: Sequence[str],
-    blocked_until: datetime | None,
-    quiet_hours_end: datetime | None,
+    waits: Sequence[tuple[datetime | None, FailureCode, str, WaitReason | None]],
     now: datetime,
 ) -> list[_NextState]:
     """Return the waits for devices left out, most urgent first, within the maximum deferral."""
-    waits = (
-        (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME, None),
-        (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED, WaitReason.CIRCUIT_OPEN),
-        (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS, None),
-    )
     return [
         _NextState(
             status=S.PENDING,
@@ -217,9 +228,11 @@ def _next_state(
         is_uncounted = not counted and not ambiguous_until
         main = _main_failure(failures)
         is_rate_limited = main is not None and main.error.code is FailureCode.RATE_LIMITED
+        # The devices of another provider don't wait for this one.
+        others = [wait.at for wait in waits if wait.reason == BY_ANOTHER_PROVIDER and wait.at]
         return _NextState(
             status=S.PENDING,
-            at=max(counted + uncounted),
+            at=min([max(counted + uncounted), *others]),
             uncounted=is_uncounted,
             held_reason=WaitReason.RATE_LIMITED if is_uncounted and is_rate_limited else None,
         )

@@ -14,7 +14,13 @@ from domain.errors import FailureCode
 from domain.states import DeliveryStatus, Priority
 from domain.wait_reasons import Hold, WaitReason
 from notifications.store.claims import ClaimedDelivery, NotSent
-from providers.contract import Provider
+from providers.contract import (
+    Provider,
+    ScopedProvider,
+    SelectiveProvider,
+    SendTarget,
+    accepted_targets,
+)
 
 from . import circuit_breaker, provider_pauses
 from .circuit_breaker import (
@@ -27,7 +33,6 @@ from .circuit_breaker import (
 )
 from .rate_limiter import RateLimiter
 from .runtime import SendingRuntime
-from .targets import SendTarget
 
 S = DeliveryStatus
 _REASON_TEXTS: Mapping[WaitReason, str] = {
@@ -36,8 +41,9 @@ _REASON_TEXTS: Mapping[WaitReason, str] = {
     WaitReason.RATE_LIMITED: "Rate limited.",
 }
 EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
-Platforms = Collection[str]
-"""For push: android, ios, web. For a channel without devices: the empty string."""
+Targets = Mapping[str, Sequence[SendTarget]]
+"""By delivery reference."""
+_NO_SCOPES = frozenset({""})
 
 
 class ProviderShare:
@@ -46,6 +52,7 @@ class ProviderShare:
     def __init__(
         self,
         provider: Provider,
+        targets: Targets,
         permissions: Mapping[str, Permission],
         circuits: CircuitReporter,
         *,
@@ -53,10 +60,12 @@ class ProviderShare:
     ) -> None:
         prefix = circuit_name(provider, "")
         self.provider = provider
+        self.targets = targets
+        """What the provider accepts of each delivery's targets, with their scopes."""
         self._circuits = circuits
         self._now = now
         self._account_permission = permissions[provider.account]
-        self._platform_permissions = {
+        self._scope_permissions = {
             name.removeprefix(prefix): permission
             for name, permission in permissions.items()
             if name.startswith(prefix)
@@ -65,10 +74,10 @@ class ProviderShare:
         self.single_deliveries: list[
             tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]
         ] = []
-        """Sent one by one: a delivery, the probes it is used for, and the blocked platforms."""
+        """Sent one by one: a delivery, the probes it is used for, and the blocked scopes."""
         self.groups: list[tuple[list[ClaimedDelivery], dict[str, Probe], dict[str, datetime]]] = []
-        """Sent together: deliveries with the same blocked platforms and trials, if any."""
-        found = [self._account_permission, *self._platform_permissions.values()]
+        """Sent together: deliveries with the same blocked scopes and trials, if any."""
+        found = [self._account_permission, *self._scope_permissions.values()]
         self._waiting = [
             permission
             for permission in found
@@ -85,16 +94,23 @@ class ProviderShare:
             for permission in self._waiting
         )
 
-    def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
+    def scopes(self, reference: str) -> Collection[str]:
+        """Return the scopes of a delivery's targets. Without any, the provider can't send it."""
+        if not self._scope_permissions and self.targets[reference]:
+            return _NO_SCOPES
+        return {target.scope for target in self.targets[reference]}
+
+    def add(self, claimed: ClaimedDelivery) -> None:
         """Assign a delivery to the provider, as a probe if a circuit needs one."""
-        blocked = self.blocked_platforms(claimed)
-        probes = self._take_probes(claimed, platforms)
+        blocked = self.blocked_scopes(claimed)
+        scopes = self.scopes(claimed.reference)
+        probes = self._take_probes(claimed, scopes)
         for name, probe in probes.items():
             if probe.refused and recipient_key(claimed) in probe.refused:
                 self._circuits.share_probe(name, probe=probe, now=self._now)
         if not all(probe.is_trial for probe in probes.values()):
             self.single_deliveries.append((claimed, probes, blocked))
-        elif probes or (self._waiting and not blocked.keys().isdisjoint(platforms)):
+        elif probes or (self._waiting and not blocked.keys().isdisjoint(scopes)):
             self._add_to_group(claimed, probes, blocked)
         else:
             self.claims.append(claimed)
@@ -108,11 +124,11 @@ class ProviderShare:
                 return
         self.groups.append(([claimed], probes, blocked))
 
-    def blocked_platforms(self, claimed: ClaimedDelivery | None = None) -> dict[str, datetime]:
-        """Return until when each blocked platform is blocked, for a delivery."""
+    def blocked_scopes(self, claimed: ClaimedDelivery | None = None) -> dict[str, datetime]:
+        """Return until when each blocked scope is blocked, for a delivery."""
         found = {
             name: self._for_delivery(permission, claimed)
-            for name, permission in self._platform_permissions.items()
+            for name, permission in self._scope_permissions.items()
         }
         return {
             name: permission.until
@@ -120,15 +136,26 @@ class ProviderShare:
             if isinstance(permission, Blocked)
         }
 
-    def opens_at(
-        self, platforms: Collection[str], claimed: ClaimedDelivery | None = None
-    ) -> datetime | None:
-        """Return when the provider accepts one of these platforms, or None if it does now."""
+    def opens_at(self, reference: str, claimed: ClaimedDelivery | None = None) -> datetime | None:
+        """Return when the provider takes a delivery for one of its targets, or None if now."""
         account = self._for_delivery(self._account_permission, claimed)
         if isinstance(account, Blocked):
             return account.until
-        blocked = self.blocked_platforms(claimed)
-        return min(map(blocked.__getitem__, platforms)) if blocked.keys() >= {*platforms} else None
+        blocked, scopes = self.blocked_scopes(claimed), self.scopes(reference)
+        return min(map(blocked.__getitem__, scopes)) if blocked.keys() >= {*scopes} else None
+
+    def is_rate_limited(self, reference: str) -> bool:
+        """Return whether it is a rate limit of the targets' scopes that blocks a delivery."""
+        found = [self._scope_permissions.get(scope) for scope in self.scopes(reference)]
+        return not isinstance(self._account_permission, Blocked) and all(
+            isinstance(permission, Blocked) and permission.is_pause for permission in found
+        )
+
+    def replaces(self, other: "ProviderShare", reference: str) -> bool:
+        """Return whether this provider could send a delivery now in place of another one."""
+        own, others = self.targets[reference], other.targets[reference]
+        is_able = own is others or {t.address for t in own} >= {t.address for t in others}
+        return is_able and self.opens_at(reference) is None
 
     def _for_delivery(self, found: Permission, claimed: ClaimedDelivery | None) -> Permission:
         """Return a circuit's permission for a delivery.
@@ -154,21 +181,19 @@ class ProviderShare:
             return found.trial(now=self._now)
         return found
 
-    def _take_probes(
-        self, claimed: ClaimedDelivery, platforms: Collection[str]
-    ) -> dict[str, Probe]:
-        """Take probes for these platforms, by circuit. But for trials, each is taken once."""
+    def _take_probes(self, claimed: ClaimedDelivery, scopes: Collection[str]) -> dict[str, Probe]:
+        """Take probes for these scopes, by circuit. But for trials, each is taken once."""
         granted: dict[str, Probe] = {}
         account = self._for_delivery(self._account_permission, claimed)
         if isinstance(account, Probe):
             granted[self.provider.account] = account
             self._account_permission = self._without(self._account_permission)
-        for name in platforms:
-            permission = self._platform_permissions.get(name)
+        for name in scopes:
+            permission = self._scope_permissions.get(name)
             probe = self._for_delivery(permission, claimed) if permission else None
             if permission and isinstance(probe, Probe):
                 granted[circuit_name(self.provider, name)] = probe
-                self._platform_permissions[name] = self._without(permission)
+                self._scope_permissions[name] = self._without(permission)
         return granted
 
     def _without(self, permission: Permission) -> Permission:
@@ -185,8 +210,8 @@ class ProviderShare:
     def return_probes(self) -> None:
         """Return the unused probes of circuits, so that another worker gets them."""
         permissions = {self.provider.account: self._account_permission}
-        for name, platform_permission in self._platform_permissions.items():
-            permissions[circuit_name(self.provider, name)] = platform_permission
+        for name, scope_permission in self._scope_permissions.items():
+            permissions[circuit_name(self.provider, name)] = scope_permission
         for name, permission in permissions.items():
             if isinstance(permission, Probe):
                 self._circuits.return_probe(name, probe=permission, now=self._now)
@@ -202,7 +227,38 @@ class Route:
     """By circuit. A route with probes has one delivery, unless all of them are trials."""
     has_failover: bool = False
     """Another provider is available for these deliveries."""
-    blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
+    blocked_scopes: Mapping[str, datetime] = field(default_factory=dict)
+    targets: Targets = field(default_factory=dict)
+    """What the provider accepts of each delivery's targets."""
+
+
+def preferred_provider(providers: Sequence[Provider], targets: Sequence[SendTarget]) -> Provider:
+    """Return the provider of a delivery if all of them send."""
+    if len(providers) == 1:
+        return providers[0]
+    order = [(p, accepted) for p in providers if (accepted := accepted_targets(p, targets))]
+    return min(order, key=lambda found: _last_attempt(found[1]))[0]
+
+
+def _last_attempt(targets: Sequence[SendTarget]) -> int:
+    """Return the attempt by which a provider's turn among several is found.
+
+    A delivery has one provider at a time. If each accepts others of its devices, they take turns,
+    so that a failing one doesn't keep it.
+    """
+    return min(target.last_attempt for target in targets)
+
+
+def _targets_of(provider: Provider, targets: Targets) -> Targets:
+    """Return what a provider accepts of the targets, with their scopes."""
+    if isinstance(provider, SelectiveProvider):
+        targets = {key: accepted_targets(provider, some) for key, some in targets.items()}
+    if isinstance(provider, ScopedProvider):
+        targets = {
+            reference: tuple(replace(target, scope=provider.scope(target)) for target in some)
+            for reference, some in targets.items()
+        }
+    return targets
 
 
 def choose_routes(
@@ -210,50 +266,58 @@ def choose_routes(
     claims: Sequence[ClaimedDelivery],
     *,
     providers: Sequence[Provider],
-    targets: Mapping[str, Sequence[SendTarget]],
+    targets: Targets,
     paused: Mapping[str, datetime],
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
     """Assign a batch to providers. Return the routes, and the deliveries that are deferred or end.
 
-    ``providers`` are in order of preference, ``targets`` by delivery reference, and ``paused``
-    gives the time until which to defer, by provider.
+    ``providers`` are in order of preference, and each delivery has a target that one of them
+    accepts. ``paused`` gives the time until which to defer, by provider.
     """
-    platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
-    scopes = {platform for some in platforms.values() for platform in some if platform}
+    own_targets = [_targets_of(provider, targets) for provider in providers]
     available = [p for p in providers if p.name not in paused]
     accounts = [provider.account for provider in available]
-    circuits = [circuit_name(provider, platform) for provider in available for platform in scopes]
+    circuits = [
+        circuit_name(provider, scope)
+        for provider, own in zip(providers, own_targets, strict=True)
+        if provider.name not in paused and isinstance(provider, ScopedProvider)
+        for scope in {target.scope for some in own.values() for target in some}
+        if scope
+    ]
     permissions: dict[str, Permission] = {
         **circuit_breaker.request_permissions([*accounts, *circuits], now=now),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     permissions |= _with_refused(permissions, claims, now=now)
     shares = [
-        ProviderShare(provider, permissions, runtime.circuits, now=now) for provider in providers
+        ProviderShare(provider, own, permissions, runtime.circuits, now=now)
+        for provider, own in zip(providers, own_targets, strict=True)
     ]
     held: list[_Held] = []
+    not_sent: list[NotSent] = []
     for claimed in sorted(claims, key=lambda claim: any(s.was_refused(claim) for s in shares)):
-        own = platforms[claimed.reference]
         candidates = _providers_in_order(claimed, shares)
-        openings = [(share.opens_at(own, claimed), share) for share in candidates]
+        openings = [(share.opens_at(claimed.reference, claimed), share) for share in candidates]
         share = next((share for at, share in openings if at is None), None)
         if share is not None:
-            share.add(claimed, own)
+            share.add(claimed)
         else:
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
+            if share.is_rate_limited(claimed.reference):
+                not_sent.append(_wait_for_rate(claimed, until, FailureCode.RECIPIENT_RATE_LIMITED))
+                continue
             is_paused = share.provider.name in paused
             reason = WaitReason.PROVIDER_PAUSED if is_paused else WaitReason.CIRCUIT_OPEN
-            held.append(_Held(claimed, until, share.provider, reason, own))
-    not_sent = _hold_all(held, now=now)
+            scopes = share.scopes(claimed.reference)
+            held.append(_Held(claimed, until, share.provider, reason, scopes))
+    not_sent += _hold_all(held, now=now)
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
-        provider_routes, rate_limited = _build_routes(
-            runtime.rates, share, later, platforms, targets, now=now
-        )
+        provider_routes, rate_limited = _build_routes(runtime.rates, share, later, now=now)
         routes += provider_routes
         not_sent += rate_limited
     for share in shares:
@@ -286,21 +350,22 @@ def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
 ) -> Sequence[ProviderShare]:
     """Return the providers to try, the failed one last, or only an ambiguous attempt's provider."""
-    names = [share.provider.name for share in shares]
+    able = [share for share in shares if share.targets[claimed.reference]]
+    names = [share.provider.name for share in able]
     if claimed.ambiguous_provider in names:
-        return [shares[names.index(claimed.ambiguous_provider)]]
-    if claimed.failed_over_from not in names:
-        return shares
-    index = names.index(claimed.failed_over_from) + 1
-    return [*shares[index:], *shares[:index]]
+        return [able[names.index(claimed.ambiguous_provider)]]
+    if claimed.failed_over_from in names:
+        index = names.index(claimed.failed_over_from) + 1
+        able = [*able[index:], *able[:index]]
+    if len(able) > 1:
+        able.sort(key=lambda share: _last_attempt(share.targets[claimed.reference]))
+    return able
 
 
 def _build_routes(
     rates: RateLimiter,
     share: ProviderShare,
     later: Sequence[ProviderShare],
-    platforms: Mapping[str, Platforms],
-    targets: Mapping[str, Sequence[SendTarget]],
     *,
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
@@ -310,20 +375,23 @@ def _build_routes(
         probes: Mapping[str, Probe],
         blocked: Mapping[str, datetime],
     ) -> Route:
-        wanted = [platforms[claimed.reference] for claimed in claims]
         return Route(
             provider=share.provider,
             claims=claims,
             probes=probes,
-            has_failover=all(any(o.opens_at(own) is None for o in later) for own in wanted),
-            blocked_platforms=blocked,
+            has_failover=all(
+                any(other.replaces(share, claimed.reference) for other in later)
+                for claimed in claims
+            ),
+            blocked_scopes=blocked,
+            targets=share.targets,
         )
 
     routes = [route([claim], probes, blocked) for claim, probes, blocked in share.single_deliveries]
     held: list[NotSent] = []
-    for claims, probes, blocked in (*share.groups, (share.claims, {}, share.blocked_platforms())):
+    for claims, probes, blocked in (*share.groups, (share.claims, {}, share.blocked_scopes())):
         for some in _by_criticality(claims):
-            allowed, rate_limited = _apply_rate_limit(rates, share.provider, some, targets, now)
+            allowed, rate_limited = _apply_rate_limit(rates, share, some, now)
             held += rate_limited
             if allowed:
                 routes.append(route(allowed, probes, blocked))
@@ -340,9 +408,8 @@ def _by_criticality(claims: Sequence[ClaimedDelivery]) -> list[list[ClaimedDeliv
 
 def _apply_rate_limit(
     rates: RateLimiter,
-    provider: Provider,
+    share: ProviderShare,
     claims: Sequence[ClaimedDelivery],
-    targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Split deliveries into allowed and rate limited.
@@ -351,10 +418,11 @@ def _apply_rate_limit(
     """
     if not claims:
         return [], []
-    rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
-    totals = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
+    rate, burst = settings.PROVIDER_RATES.get(share.provider.name, (None, 1))
+    counts = (len(share.targets[claimed.reference]) for claimed in claims)
+    totals = list(itertools.accumulate(counts))
     grant = rates.take(
-        provider.account,
+        share.provider.account,
         totals[-1],
         rate=rate,
         burst=burst,
@@ -363,12 +431,16 @@ def _apply_rate_limit(
     )
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
-    held, code = WaitReason.RATE_LIMITED, FailureCode.RATE_LIMITED
     rate_limited = [
-        NotSent(claim, S.PENDING, code, _REASON_TEXTS[held], first + index * step, held)
+        _wait_for_rate(claim, first + index * step, FailureCode.RATE_LIMITED)
         for index, claim in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
+
+
+def _wait_for_rate(claimed: ClaimedDelivery, until: datetime, code: FailureCode) -> NotSent:
+    held = WaitReason.RATE_LIMITED
+    return NotSent(claimed, S.PENDING, code, _REASON_TEXTS[held], until, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +451,7 @@ class _Held:
     until: datetime
     provider: Provider
     reason: WaitReason
-    platforms: Platforms
+    scopes: Collection[str]
 
 
 def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
@@ -416,7 +488,7 @@ def _outage_details(held: Sequence[_Held]) -> dict[tuple[str, WaitReason], str]:
     for hold in held:
         if hold.reason is WaitReason.CIRCUIT_OPEN:
             names = [hold.provider.account]
-            names += [circuit_name(hold.provider, scope) for scope in hold.platforms if scope]
+            names += [circuit_name(hold.provider, scope) for scope in hold.scopes if scope]
             circuits |= dict.fromkeys(names, hold.provider.name)
     found: dict[tuple[str, WaitReason], str] = {}
     for name, reason in circuit_breaker.open_reasons(list(circuits)).items():

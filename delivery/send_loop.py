@@ -3,26 +3,28 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
 import structlog
 
+from domain import retry
+from domain.errors import FailureCode
 from domain.time import Clock
-from domain.wait_reasons import WaitReason
 from notifications.store import leases
 from notifications.store.claims import NotSent
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
-from providers.contract import Provider
+from providers.contract import Provider, SendTarget
 
 from . import provider_pauses, routing, settlement
 from .routing import Route
 from .runtime import SendingRuntime
 from .sending import InFlight, PreparedDelivery, Results, group_by_request, request_count
 from .settlement import BatchReport
+from .window import SendWindow
 
 log = structlog.get_logger(__name__)
 MIN_LEASE_LEFT = timedelta(seconds=40)
@@ -41,8 +43,22 @@ MAX_SEND_SECONDS = 60.0
 """Longest wait for an answer: four times a request's timeout."""
 
 
+@dataclass(slots=True)
+class _Lane:
+    """The waiting deliveries of the provider that they prefer, for whose room and rate they wait.
+
+    Providers that accept different targets have a lane each, so that a slow one delays no other.
+    """
+
+    provider: Provider
+    window: SendWindow
+    next_start: float
+    """When its rate allows the next send, on the monotonic clock."""
+    waiting: deque[list[PreparedDelivery]] = field(default_factory=deque)
+
+
 class SendLoop:
-    """Sends prepared deliveries through the provider's window, and settles them as answers come."""
+    """Sends prepared deliveries through send windows, and settles them as answers come."""
 
     def __init__(
         self,
@@ -60,65 +76,89 @@ class SendLoop:
         self._report = report
         self._on_started = on_started
         self._on_in_flight = on_in_flight
-        self._window = runtime.windows.of(providers[0])
         self._in_flight = InFlight(runtime.windows, clock)
-        self._waiting: deque[list[PreparedDelivery]] = deque()
+        self._lanes: list[_Lane] = []
         self._is_single = False
-        self._next_start = self._rate_wait_end = time.monotonic()
+        self._rate_wait_end = time.monotonic()
 
     def run(self, deliveries: Sequence[PreparedDelivery]) -> None:
         """Send all deliveries that their leases leave time for; release the others."""
-        self._waiting += group_by_request(self._providers[0], deliveries)
+        self._lanes = self._lanes_of(deliveries)
         self._is_single = len(deliveries) == 1
         if not self._is_single:
             self._rate_wait_end += RATE_WAIT_SECONDS
         try:
-            while self._waiting or self._in_flight.count:
+            while (lanes := self._waiting_lanes()) or self._in_flight.count:
                 if process.is_shutting_down():
-                    self._release_waiting()
-                if self._waiting:
-                    if not self._await_rate():
+                    for lane in lanes:
+                        self._release_waiting(lane)
+                    lanes = []
+                if lanes:
+                    if not (due := self._await_rate(lanes)):
                         continue
-                    self._send_groups(self._take_groups())
-                    if not self._waiting:
+                    for lane in due:
+                        self._send_groups(lane, self._take_groups(lane, is_alone=len(lanes) == 1))
+                    lanes = self._waiting_lanes()
+                    if not lanes:
                         self._end_rate_wait()
                         self._on_in_flight(self._report)
-                self._collect_answers(REFILL_SECONDS if self._waiting else MAX_SEND_SECONDS)
+                self._collect_answers(REFILL_SECONDS if lanes else MAX_SEND_SECONDS)
         finally:
             self._end_rate_wait()
             # After an error, such as of MongoDB, the requests in flight still have results.
             while self._in_flight.count:
                 self._collect_answers(MAX_SEND_SECONDS)
 
-    def _take_groups(self) -> list[list[PreparedDelivery]]:
+    def _lanes_of(self, deliveries: Sequence[PreparedDelivery]) -> list[_Lane]:
+        lanes: dict[str, tuple[Provider, list[PreparedDelivery]]] = {}
+        for delivery in deliveries:
+            provider = routing.preferred_provider(self._providers, delivery.targets)
+            lanes.setdefault(provider.account, (provider, []))[1].append(delivery)
+        now = time.monotonic()
+        return [
+            _Lane(
+                provider,
+                self._runtime.windows.of(provider),
+                now,
+                deque(group_by_request(provider, some)),
+            )
+            for provider, some in lanes.values()
+        ]
+
+    def _waiting_lanes(self) -> list[_Lane]:
+        return [lane for lane in self._lanes if lane.waiting]
+
+    def _take_groups(self, lane: _Lane, *, is_alone: bool) -> list[list[PreparedDelivery]]:
         """Return groups that have capacity in the window; none if there is no capacity yet."""
-        wanted = sum(map(request_count, islice(self._waiting, STARTED_GROUPS)))
+        window = lane.window
+        wanted = sum(map(request_count, islice(lane.waiting, STARTED_GROUPS)))
         if self._in_flight.count:
-            capacity = self._window.try_acquire(wanted)
+            capacity = window.try_acquire(wanted)
         elif self._is_single:
             # A single delivery does not wait, so that it never queues behind a batch.
-            self._window.adjust(wanted)
+            window.adjust(wanted)
             capacity = wanted
         else:
             ends_at = min(
-                delivery.claimed.lease_until for group in self._waiting for delivery in group
+                delivery.claimed.lease_until for group in lane.waiting for delivery in group
             )
             time_left = (ends_at - MIN_LEASE_LEFT - self._clock()).total_seconds()
-            capacity = self._window.acquire(wanted, timeout=max(min(time_left, WAIT_SECONDS), 0))
-            if not capacity and time_left <= WAIT_SECONDS:
-                self._release_waiting()
+            longest = WAIT_SECONDS if is_alone else REFILL_SECONDS
+            capacity = window.acquire(wanted, timeout=max(min(time_left, longest), 0))
+            if not capacity and time_left <= longest:
+                self._release_waiting(lane)
         if process.is_shutting_down():
-            self._window.adjust(-capacity)
+            window.adjust(-capacity)
             return []
         groups: list[list[PreparedDelivery]] = []
         while capacity > 0:
-            groups.append(self._waiting.popleft())
+            groups.append(lane.waiting.popleft())
             capacity -= request_count(groups[-1])
         # The last one, to many devices, may have needed more.
-        self._window.adjust(-capacity)
+        window.adjust(-capacity)
         return groups
 
-    def _send_groups(self, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
+    def _send_groups(self, lane: _Lane, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
         """Route the groups, record the start of each attempt, and hand them to the event loop."""
         if not groups:
             return
@@ -142,7 +182,7 @@ class SendLoop:
             for route in routes:
                 sending = group_by_request(route.provider, self._record_start(route, by_reference))
                 count = sum(map(request_count, sending))
-                is_failover = route.provider is not self._providers[0]
+                is_failover = route.provider is not lane.provider
                 if is_failover:
                     self._runtime.windows.of(route.provider).adjust(count)
                 else:
@@ -154,22 +194,25 @@ class SendLoop:
                     # All were taken over or cancelled: a probe goes back.
                     settlement.record_answers(self._runtime, route, [], self._clock(), self._report)
         finally:
-            self._window.adjust(-unused)
-        held = self._keep_rate_limited(not_sent, by_reference, now, began)
+            lane.window.adjust(-unused)
+        held = self._keep_rate_limited(lane, not_sent, by_reference, now, began)
         settlement.hold_or_end(held, self._clock(), self._report)
 
-    def _await_rate(self) -> bool:
-        """Wait shortly for the next token, and settle answers. Return whether it is due."""
-        wait = min(self._next_start - time.monotonic(), WAIT_SECONDS)
-        if wait > 0:
+    def _await_rate(self, lanes: Sequence[_Lane]) -> list[_Lane]:
+        """Return the lanes whose next token is due. If none is, wait, and settle answers."""
+        now = time.monotonic()
+        due = [lane for lane in lanes if lane.next_start <= now]
+        if not due:
+            wait = min(min(lane.next_start for lane in lanes) - now, WAIT_SECONDS)
             if self._in_flight.count:
                 self._collect_answers(wait)
             else:
                 time.sleep(wait)
-        return wait <= 0
+        return due
 
     def _keep_rate_limited(
         self,
+        lane: _Lane,
         not_sent: Sequence[NotSent],
         by_reference: Mapping[str, PreparedDelivery],
         now: datetime,
@@ -183,31 +226,34 @@ class SendLoop:
         kept, held = [], []
         for unsent in not_sent:
             at = unsent.next_attempt_at
-            if unsent.held_reason is WaitReason.RATE_LIMITED and at is not None and at <= until:
+            # A room that is full isn't worth the wait of others.
+            if unsent.code is FailureCode.RATE_LIMITED and at is not None and at <= until:
                 kept.append((at, by_reference[unsent.claimed.reference]))
             else:
                 held.append(unsent)
         if kept:
-            groups = group_by_request(self._providers[0], [delivery for _, delivery in kept])
-            self._waiting.extendleft(reversed(groups))
+            groups = group_by_request(lane.provider, [delivery for _, delivery in kept])
+            lane.waiting.extendleft(reversed(groups))
             wait = (min(at for at, _ in kept) - now).total_seconds()
-            self._next_start = began + max(wait, RATE_CHECK_SECONDS)
-            self._runtime.rate_waits.setdefault(self._providers[0].account, set()).add(self)
+            lane.next_start = began + max(wait, RATE_CHECK_SECONDS)
+            self._runtime.rate_waits.setdefault(lane.provider.account, set()).add(self)
         return held
 
     def _end_rate_wait(self) -> None:
-        self._runtime.rate_waits.get(self._providers[0].account, set()).discard(self)
+        for lane in self._lanes:
+            self._runtime.rate_waits.get(lane.provider.account, set()).discard(self)
 
     def _record_start(
         self, route: Route, by_reference: Mapping[str, PreparedDelivery]
     ) -> list[PreparedDelivery]:
         """Record the start of each attempt by compare-and-set; return those still leased."""
         provider = route.provider
-        deliveries = [_for_route(route, by_reference[claim.reference]) for claim in route.claims]
+        now = self._clock()
+        deliveries = [
+            _for_route(route, by_reference[claim.reference], now) for claim in route.claims
+        ]
         claims = [delivery.claimed for delivery in deliveries]
-        started = leases.start(
-            claims, provider=provider.name, worker=worker_name(), now=self._clock()
-        )
+        started = leases.start(claims, provider=provider.name, worker=worker_name(), now=now)
         if lost := len(claims) - len(started):
             log.info("deliveries_taken_over", provider=provider.name, lost=lost)
         # A started delivery is no poison candidate: another may be claimed during the send.
@@ -220,7 +266,7 @@ class SendLoop:
         """Wait up to ``timeout`` seconds for answers, and settle their deliveries."""
         finished = self._in_flight.collect(timeout=timeout)
         if not finished:
-            if self._in_flight.count and not self._waiting:
+            if self._in_flight.count and not self._waiting_lanes():
                 raise RuntimeError(f"no answer within {timeout} seconds")
             return
         crash_points.reach(Boundary.BATCH_SENT)
@@ -230,34 +276,46 @@ class SendLoop:
         for route, sent in by_route.values():
             settlement.record_answers(self._runtime, route, sent, self._clock(), self._report)
 
-    def _release_waiting(self) -> None:
-        if not self._waiting:
-            return
+    def _release_waiting(self, lane: _Lane) -> None:
         now = self._clock()
-        left = [delivery.claimed for group in self._waiting for delivery in group]
-        self._waiting.clear()
+        left = [delivery.claimed for group in lane.waiting for delivery in group]
+        lane.waiting.clear()
         settlement.put_back(left, now, self._report)
 
 
-def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
+def _for_route(route: Route, delivery: PreparedDelivery, now: datetime) -> PreparedDelivery:
+    """Return a delivery with the targets that the route's provider takes now."""
+    targets = route.targets[delivery.claimed.reference]
     if (
-        not route.blocked_platforms
+        not route.blocked_scopes
         and len(delivery.targets) == 1
         and delivery.targets[0].device_id is None
+        and targets is delivery.targets
     ):
         # One address that is not a device: the copy below would be equal, and in a batch of
         # mails such copies cost measurable time.
         return delivery
-    open_targets = tuple(t for t in delivery.targets if t.platform not in route.blocked_platforms)
-    blocked = [
-        route.blocked_platforms[t.platform]
-        for t in delivery.targets
-        if t.platform in route.blocked_platforms
-    ]
+    open_targets = tuple(t for t in targets if t.scope not in route.blocked_scopes)
+    blocked = [route.blocked_scopes[t.scope] for t in targets if t.scope in route.blocked_scopes]
     platforms = {t.device_id: t.platform for t in open_targets if t.device_id is not None}
     return replace(
         delivery,
         claimed=replace(delivery.claimed, device_ids=tuple(platforms), platforms=platforms),
         targets=open_targets,
+        others_at=_others_at(delivery, targets, now),
         blocked_until=min(blocked, default=None),
     )
+
+
+def _others_at(
+    delivery: PreparedDelivery, targets: Sequence[SendTarget], now: datetime
+) -> datetime | None:
+    """Return when the targets follow that only another provider accepts: at once, or as a retry."""
+    if len(targets) == len(delivery.targets):
+        return None
+    own, claimed = {target.address for target in targets}, delivery.claimed
+    others = [target for target in delivery.targets if target.address not in own]
+    if not all(target.last_attempt for target in others):
+        return now
+    counted = max(claimed.retry_state.counted_attempts, 1)
+    return now + retry.delay(priority=claimed.priority, counted_attempts=counted, jitter=0)

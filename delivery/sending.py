@@ -20,12 +20,18 @@ from notifyproject.platform import crash_points, event_loop, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.logs import buffered_lines
 from providers import contract
-from providers.contract import Message, NotAttemptedError, Provider, SendRequest, SendResult
+from providers.contract import (
+    Message,
+    NotAttemptedError,
+    Provider,
+    SendRequest,
+    SendResult,
+    SendTarget,
+)
 from providers.http import TOTAL_TIMEOUT
 
 from .results import TargetResult
 from .routing import Route
-from .targets import SendTarget
 from .window import SendWindow, SendWindows
 
 log = structlog.get_logger(__name__)
@@ -47,6 +53,8 @@ class PreparedDelivery:
     targets: tuple[SendTarget, ...]
     secret: SensitiveContent | None = None
     """Sensitive values to mask if the provider repeats them in its response."""
+    others_at: datetime | None = None
+    """When the targets follow that the route's provider doesn't accept."""
     blocked_until: datetime | None = None
     quiet_hours_end: datetime | None = None
 
@@ -261,6 +269,7 @@ def _request(delivery: PreparedDelivery, target: SendTarget) -> SendRequest:
         category=claimed.category.value,
         priority=claimed.priority,
         platform=target.platform or None,
+        scope=target.scope or None,
         is_service_window_open=target.window_open,
         expires_at=claimed.expires_at,
     )
@@ -277,7 +286,7 @@ def _target_result(
 ) -> TargetResult:
     return TargetResult(
         device_id=target.device_id,
-        platform=target.platform,
+        scope=target.scope,
         outcome=mask_response(outcome, delivery.secret),
         started_at=started_at,
         finished_at=clock(),

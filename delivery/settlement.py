@@ -69,6 +69,7 @@ def record_answers(
             now=now,
             jitter=runtime.jitter.uniform(-1, 1),
             has_failover=route.has_failover,
+            others_at=delivery.others_at,
             blocked_until=delivery.blocked_until,
             quiet_hours_end=delivery.quiet_hours_end,
             is_doubted=bool(route.probes),

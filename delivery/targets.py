@@ -14,6 +14,7 @@ from domain.states import DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.device_attempts import DeviceHistory, device_histories
+from providers.contract import Provider, SelectiveProvider, SendTarget, accepted_targets
 from recipients import service_windows
 
 from . import eligibility
@@ -21,17 +22,6 @@ from . import eligibility
 S = DeliveryStatus
 AWAITING_DEVICE = "Outcome unknown for one device; awaiting its receipt."
 UNREPORTED = "Outcome unknown for one device; no other device is reachable."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendTarget:
-    """One address or device token to send to."""
-
-    address: str = field(repr=False)
-    device_id: str | None = None
-    platform: str = ""
-    window_open: bool = True
-    """False outside the service window of a channel that has one: only templates are allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +36,44 @@ class ResolvedTargets:
 
 
 def resolve_targets(
-    claims: Sequence[ClaimedDelivery], *, channel: Channel, now: datetime
+    claims: Sequence[ClaimedDelivery],
+    *,
+    channel: Channel,
+    providers: Sequence[Provider],
+    now: datetime,
 ) -> ResolvedTargets:
     """Return the targets of each claim, and what to do with each claim that has no target now."""
+    resolved = _resolve(claims, channel, now)
+    if not any(isinstance(provider, SelectiveProvider) for provider in providers):
+        return resolved
+    return _only_accepted(resolved, {claimed.reference: claimed for claimed in claims}, providers)
+
+
+def _only_accepted(
+    resolved: ResolvedTargets,
+    claims: Mapping[str, ClaimedDelivery],
+    providers: Sequence[Provider],
+) -> ResolvedTargets:
+    """Leave out the targets that no provider accepts. A delivery without any other one fails."""
+    targets: dict[str, tuple[SendTarget, ...]] = {}
+    for reference, some in resolved.targets.items():
+        accepted = {t for provider in providers for t in accepted_targets(provider, some)}
+        targets[reference] = tuple(target for target in some if target in accepted)
+    return replace(
+        resolved,
+        targets={reference: some for reference, some in targets.items() if some},
+        not_sent=[
+            *resolved.not_sent,
+            *(
+                eligibility.without_provider(claims[reference])
+                for reference, some in targets.items()
+                if not some
+            ),
+        ],
+    )
+
+
+def _resolve(claims: Sequence[ClaimedDelivery], channel: Channel, now: datetime) -> ResolvedTargets:
     if channel.has_devices:
         return _resolve_devices(claims, now)
     targets = {c.reference: address_of(c) for c in claims}
@@ -102,7 +127,12 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         available = [device for device in accepting if device.device_id not in quiet]
         if available:
             resolved[claimed.reference] = tuple(
-                SendTarget(address=d.token, device_id=d.device_id, platform=d.platform.value)
+                SendTarget(
+                    address=d.token,
+                    device_id=d.device_id,
+                    platform=d.platform.value,
+                    last_attempt=history.last_attempts.get(d.device_id, 0),
+                )
                 for d in available
             )
             if quiet:

@@ -149,7 +149,9 @@ class SendWindow:
             pause = max(map(_pause_seconds, errors), default=0.0)
             self._paused_until = max(self._paused_until, now + pause)
             # Requests that began before the last decrease say nothing about the size since.
-            share = min((SHARE_AFTER.get(error.code, 1.0) for error in errors), default=1.0)
+            # A room or a host that fails says nothing about the account.
+            slowdowns = (SHARE_AFTER.get(e.code, 1.0) for e in errors if e.scope is None)
+            share = min(slowdowns, default=1.0)
             if share < 1 and started_at > self._last_decrease:
                 self._threshold = self._size = max(self._size * share, MIN_SIZE)
                 self._last_decrease = now
@@ -206,7 +208,7 @@ class SendWindow:
 def _pause_seconds(error: ProviderError) -> float:
     """Return for how long the window pauses after an error of a provider that takes nothing."""
     match error:
-        case TransientError(code=FailureCode.RATE_LIMITED, reach=Reach.ACCOUNT):
+        case TransientError(code=FailureCode.RATE_LIMITED, scope=None, reach=Reach.ACCOUNT):
             return min(error.retry_after or 0.0, PAUSE_SECONDS)
         case ProviderUnavailableError(scope=None, reach=Reach.ACCOUNT):
             return PAUSE_SECONDS

@@ -106,11 +106,15 @@ class Reach(StrEnum):
     """The recipient or the whole account. It counts against the account once several recipients in
     a row were refused like this, without an acceptance in between."""
     ACCOUNT = "account"
-    """Every message of the account, as with bad credentials."""
+    """Every message of the account, as with bad credentials, or of the error's scope."""
 
 
 class ProviderError(Exception):
-    """A provider did not accept a message. ``reason`` is text for people, without an address."""
+    """A provider did not accept a message. ``reason`` is text for people, without an address.
+
+    ``scope`` limits the error to the recipients of one scope of the provider, such as a platform, a
+    host, or a room: other recipients of the account are not affected.
+    """
 
     def __init__(
         self,
@@ -119,12 +123,14 @@ class ProviderError(Exception):
         code: FailureCode,
         response: ProviderResponse | None = None,
         reach: Reach = Reach.RECIPIENT,
+        scope: str | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
         self.response = response
         self.reach = reach
+        self.scope = scope
 
 
 class TransientError(ProviderError):
@@ -142,8 +148,9 @@ class TransientError(ProviderError):
         retry_after: float | None = None,
         is_ambiguous: bool = False,
         reach: Reach = Reach.ACCOUNT,
+        scope: str | None = None,
     ) -> None:
-        super().__init__(reason, code=code, response=response, reach=reach)
+        super().__init__(reason, code=code, response=response, reach=reach, scope=scope)
         self.retry_after = retry_after
         self.is_ambiguous = is_ambiguous
 
@@ -170,7 +177,7 @@ class InvalidRecipientError(PermanentError):
 class ProviderUnavailableError(ProviderError):
     """The provider accepts no messages at present: none at all, or perhaps none to this recipient.
 
-    ``scope`` limits the error to one platform, as when Apple's keys are invalid but Android works.
+    With a ``scope``, it accepts others, as when Apple's keys are invalid but Android works.
     """
 
     def __init__(
@@ -183,6 +190,5 @@ class ProviderUnavailableError(ProviderError):
         reach: Reach = Reach.ACCOUNT,
     ) -> None:
         code = FailureCode.CHANNEL_UNAVAILABLE
-        super().__init__(reason, code=code, response=response, reach=reach)
+        super().__init__(reason, code=code, response=response, reach=reach, scope=scope)
         self.retry_after = retry_after
-        self.scope = scope

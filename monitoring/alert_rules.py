@@ -11,6 +11,7 @@ from access.clients import registry
 from access.documents import API_CLIENTS
 from callbacks.documents import CALLBACKS
 from delivery import circuit_breaker, provider_pauses
+from delivery.circuit_breaker import CircuitState
 from delivery.heartbeats import last_sweep
 from domain.channels import Channel
 from notifications.documents.notification import NOTIFICATIONS
@@ -131,11 +132,16 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
 
 def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
+    since = now - timedelta(minutes=rule.threshold)
+    scopes: dict[str, list[CircuitState]] = {}
     for circuit in circuit_breaker.circuit_states(now=now) or ():
-        provider = circuit.name.partition(":")[0]
+        provider = circuit.account.partition(":")[0]
         if circuit.opened_at is None or provider.startswith(SANDBOX_PREFIX):
             continue
-        if now - circuit.opened_at < timedelta(minutes=rule.threshold):
+        if circuit.opened_at > since:
+            continue
+        if circuit.scope:
+            scopes.setdefault(circuit.account, []).append(circuit)
             continue
         yield _finding(
             rule,
@@ -143,6 +149,16 @@ def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
             title=f"{provider_name(provider)}: circuit open",
             detail=f"Since {circuit.opened_at:%H:%M} UTC. {circuit.reason or ''}".strip(),
             broken_channel=channels.get(provider),
+        )
+    # One for all scopes of an account: there may be a thousand rooms.
+    for account, some in scopes.items():
+        first, provider = some[0], account.partition(":")[0]
+        others = f" and {len(some) - 1} more" if len(some) > 1 else ""
+        yield _finding(
+            rule,
+            f"{account}/",
+            title=f"{provider_name(provider)}: circuit open for {first.scope}{others}",
+            detail=f"Since {first.opened_at:%H:%M} UTC. {first.reason or ''}".strip(),
         )
 
 

@@ -170,15 +170,23 @@ def _providers(now: datetime) -> Iterator[Metric]:
     )
     paused = _gauge("provider_paused", "Whether an operator has paused a provider.", "provider")
     pauses, names = provider_pauses.pauses(), sorted(provider_health.provider_names())
-    worst = dict.fromkeys(names, 0.0)
+    scopes = _gauge(
+        "circuit_scopes_open", "Platforms, hosts, or rooms with an open circuit.", "provider"
+    )
+    worst, open_scopes = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
     for circuit in circuit_breaker.circuit_states(now=now) or ():
-        name = circuit.name.partition(":")[0]
-        if name in worst:
+        name = circuit.account.partition(":")[0]
+        if name not in worst:
+            continue
+        if circuit.scope:
+            open_scopes[name] += circuit.state is not State.CLOSED
+        else:
             worst[name] = max(worst[name], _CIRCUIT_VALUES[circuit.state])
     for name in names:
         is_open.add_metric([name], worst[name])
+        scopes.add_metric([name], open_scopes[name])
         paused.add_metric([name], float(name in pauses))
-    yield from (is_open, paused)
+    yield from (is_open, scopes, paused)
 
 
 def _heartbeats(now: datetime) -> Iterator[Metric]:

@@ -23,6 +23,8 @@ from .models import Interval
 DAY = timedelta(hours=24)
 RECENT = timedelta(minutes=10)
 """Attempts of this long decide whether a provider fails."""
+MAX_SCOPES = 10
+"""Circuits of scopes that are shown."""
 MIN_RECENT_ATTEMPTS, MIN_FAILED_SHARE = 5, 0.5
 """A provider fails if it had this many recent attempts, and this share of them failed."""
 A = AttemptStatus
@@ -37,7 +39,7 @@ class Health(StrEnum):
     PROBING = "probing"
     """Circuit half-open: one probe at a time."""
     PARTLY_OPEN = "partly_open"
-    """The circuit of a platform is open."""
+    """The circuit of a scope is open, such as a platform's."""
     FAILING = "failing"
     """Most recent attempts failed."""
     RATE_LIMITED = "slowed"
@@ -56,7 +58,7 @@ class ProviderHealth:
     health: Health
     pause: Pause | None
     circuits: Sequence[CircuitState]
-    """Of the account and, if the provider has platforms, of each platform."""
+    """Of the account, then of its scopes, such as platforms: the worst, at most MAX_SCOPES."""
     rate: float | None
     """Configured messages a second; None without a limit."""
     rate_status: RateStatus | None
@@ -72,6 +74,8 @@ class ProviderHealth:
     last_failure: datetime | None
     p95: float | None
     """Seconds from request to response, in the last 24 hours."""
+    scopes_left_out: int = 0
+    """Circuits of other scopes."""
 
     @property
     def current_rate(self) -> float | None:
@@ -105,9 +109,7 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
     for channel, provider in known:
         name, account = provider.name, provider.account
         pause, rate_status = pauses.get(name), rate_statuses.get(account)
-        own_circuits = [
-            c for c in circuits or () if c.name == account or c.name.startswith(f"{account}:")
-        ]
+        own_circuits, left_out = _shown([c for c in circuits or () if c.account == account])
         own = [f for f in values if f.dimensions.get("provider") == name]
         attempts = [f for f in own if f.metric == Metric.TRIED]
         failures = _failed(attempts)
@@ -133,6 +135,7 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
                 ),
                 pause=pause,
                 circuits=own_circuits,
+                scopes_left_out=left_out,
                 rate=settings.PROVIDER_RATES.get(name, (None, 1))[0],
                 rate_status=rate_status,
                 attempts=_sum(attempts),
@@ -159,6 +162,14 @@ def _configured() -> list[tuple[Channel, Provider]]:
         if not channel.is_inbox
         for provider in providers_for(channel)
     ]
+
+
+def _shown(circuits: Sequence[CircuitState]) -> tuple[Sequence[CircuitState], int]:
+    """Return the circuits to show, and the number of others."""
+    of_account = [circuit for circuit in circuits if not circuit.scope]
+    of_scopes = [circuit for circuit in circuits if circuit.scope]
+    of_scopes.sort(key=lambda circuit: circuit.state is State.CLOSED)
+    return [*of_account, *of_scopes[:MAX_SCOPES]], max(len(of_scopes) - MAX_SCOPES, 0)
 
 
 def _classify(

@@ -52,6 +52,23 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SendTarget:
+    """One address or device token to send to."""
+
+    address: str = field(repr=False)
+    device_id: str | None = None
+    platform: str = ""
+    window_open: bool = True
+    """False outside the service window of a channel that has one: only templates are allowed."""
+    transport: str = ""
+    """What carries a message to it, on a channel whose providers accept different targets."""
+    scope: str = ""
+    """Its scope at the provider that it is routed to; see :class:`ScopedProvider`."""
+    last_attempt: int = 0
+    """The number of the last attempt at the device, or 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
     """One message to one address or device."""
 
@@ -65,6 +82,8 @@ class SendRequest:
     category: str
     priority: Priority = Priority.NORMAL
     platform: str | None = None
+    scope: str | None = None
+    """The scope of its recipient, for errors that concern only the scope."""
     is_service_window_open: bool = True
     """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None
@@ -245,6 +264,35 @@ class ReceiptlessProvider(Provider, Protocol):
     @property
     def clears_soft_bounces(self) -> bool:
         """Whether an acceptance shows that the address takes messages."""
+
+
+@runtime_checkable
+class ScopedProvider(Provider, Protocol):
+    """A provider whose recipients are in scopes: one may be unavailable while the others work.
+
+    A scope is any text that follows from the target: a platform, a push service's host, a room's
+    ID, a country. It is shown to staff, so it contains no address and no secret. An error with the
+    scope of its request opens the circuit of the scope, or pauses it, and never affects the
+    account.
+    """
+
+    def scope(self, target: SendTarget) -> str:
+        """Return the scope of a target. Empty: only the account's circuit concerns it."""
+
+
+@runtime_checkable
+class SelectiveProvider(Provider, Protocol):
+    """A provider that can send to some targets of its channel, and not to others."""
+
+    def accepts(self, target: SendTarget) -> bool:
+        """Return whether the provider can send to a target at all. It doesn't change."""
+
+
+def accepted_targets(provider: Provider, targets: Sequence[SendTarget]) -> Sequence[SendTarget]:
+    """Return the targets that a provider can send to."""
+    if not isinstance(provider, SelectiveProvider):
+        return targets
+    return tuple(target for target in targets if provider.accepts(target))
 
 
 @runtime_checkable

@@ -111,9 +111,9 @@ def build_error(
 ) -> ProviderError:
     """Return the error for a response of class ``kind``.
 
-    ``code`` applies to transient and permanent errors. ``scope`` limits an unavailable provider to
-    one platform, as in :class:`domain.errors.ProviderUnavailableError`. Without a ``reach``, that
-    of the class applies.
+    ``code`` applies to transient and permanent errors. ``scope`` limits an outage, a failure, or a
+    rate limit, as in :class:`domain.errors.ProviderError`. Without a ``reach``, that of the class
+    applies.
     """
     code, reach = code or kind.failure_code, reach or kind.reach
     match kind:
@@ -127,9 +127,19 @@ def build_error(
             return PermanentError(reason, code=code, response=response, reach=reach)
         case ResponseKind.AMBIGUOUS:
             return TransientError(
-                reason, code=code, response=response, is_ambiguous=True, reach=reach
+                reason,
+                code=code,
+                response=response,
+                is_ambiguous=True,
+                reach=reach,
+                scope=scope,
             )
         case ResponseKind.TRANSIENT:
             return TransientError(
-                reason, code=code, response=response, retry_after=retry_after, reach=reach
+                reason,
+                code=code,
+                response=response,
+                retry_after=retry_after,
+                reach=reach,
+                scope=scope,
             )

@@ -217,10 +217,9 @@ class Installation(Service):
         web.is_usable = lambda: is_healthy(self.url)
         return web
 
-    def worker(self, name: str = "worker", *, queues: str = "", is_urgent: bool = False) -> Program:
+    def worker(self, name: str = "worker", *, queues: str = "") -> Program:
         """Return a Celery worker as in production; ``queues``: comma-separated, or all."""
-        options = (*(("--queues", queues) if queues else ()), *(["--urgent"] if is_urgent else ()))
-        command = worker_command(name, *options)
+        command = worker_command(name, *(("--queues", queues) if queues else ()))
         return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
 
     def workers(self, count: int) -> list[Program]:

@@ -75,14 +75,16 @@ def _refused(claims: Sequence[ClaimedDelivery], *, now: datetime) -> dict[str, N
     """Return why the engine wouldn't send deliveries now, by reference."""
     found: list[NotSent] = []
     for channel, is_test in {(claim.channel, claim.is_test) for claim in claims}:
+        providers = providers_for(channel, test=is_test)
         ready, not_sent = eligibility.filter_eligible(
             [claim for claim in claims if (claim.channel, claim.is_test) == (channel, is_test)],
             now=now,
-            has_provider=bool(providers_for(channel, test=is_test)),
+            has_provider=bool(providers),
         )
         found += not_sent
         if channel.has_devices and ready:
-            found += resolve_targets(ready, channel=channel, now=now).not_sent
+            resolved = resolve_targets(ready, channel=channel, providers=providers, now=now)
+            found += resolved.not_sent
     return {delivery.claimed.reference: delivery for delivery in found}
 
 

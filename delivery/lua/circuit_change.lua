@@ -6,7 +6,8 @@
 -- A circuit is a hash. "s" and "f" with a bucket number are counts of successes and failures.
 -- "until", "opened_at", "openings", and "reason" exist while it is not closed; "probe" and
 -- "probe_until" are the lease of the probe. "doubted" is the time of the opening if only evidence
--- opened it, and "trial_failures" counts failures of trials. "r" with a recipient is the time of a
+-- opened it, and "trial_failures" counts failures of trials. "paused" is the end of a scope's rate
+-- limit, and "pauses" how many came one after the other. "r" with a recipient is the time of a
 -- failure or, once the circuit is open, of a refusal. "e", a scope, "/", and a recipient is the time
 -- of a refusal of uncertain reach, while it is evidence.
 --
@@ -14,21 +15,23 @@
 -- time of the last refusal of uncertain reach that is no evidence: it was disproved, or was counted
 -- already.
 --
--- KEYS: the circuit, the index of accounts, the account's refused recipients. ARGV: the circuit's
--- name, now, the rules as JSON, the reason, the circuit's own scope; then 'trip', the minimum time,
--- refused recipients with commas, and 1 if it is by evidence, or 0; or 'share' and the probe's
--- token; or 'record', successes, failures, the token of a probe or a trial, the scopes of
--- acceptances with commas, and JSON of the refused recipients by scope, those of the failures, the
--- disproved refusals by scope, and the accepted recipients by scope, or ''.
+-- KEYS: the circuit, the index of accounts, the account's refused recipients, and the index of its
+-- scopes. ARGV: the circuit's name, now, the rules as JSON, the reason, the circuit's own scope,
+-- '' for the account; then 'trip', the minimum time, refused recipients with commas, and 1 if it is
+-- by evidence, or 0; or 'pause' and its minimum time; or 'share' and the probe's token; or 'record',
+-- successes, failures, the token of a probe or a trial, JSON of the scopes of acceptances, and JSON
+-- of the refused recipients by scope, those of the failures, the disproved refusals by scope, and
+-- the accepted recipients by scope, or ''.
 
 local NOTHING, CLOSED = -1, 0
-local circuit, index, known = KEYS[1], KEYS[2], KEYS[3]
+local circuit, index, known, scopes_index = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local name, now, rules, reason = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), ARGV[4]
 local own_scope = ARGV[5]
 local latest = now + rules.longest_wait
-local found = redis.call('HMGET', circuit, 'until', 'probe', 'doubted')
+local found = redis.call('HMGET', circuit, 'until', 'probe', 'doubted', 'paused')
 local open_until, leased = stored_number(found[1], 0, latest) or 0, found[2]
 local doubted = stored_number(found[3], 0, latest) and found[3]
+local paused_until = stored_number(found[4], 0, latest) or 0
 local bucket = math.floor(now / rules.bucket)
 
 local function answer(change)
@@ -42,9 +45,15 @@ local function add_to(field, number)
     return sum
 end
 
+-- Let the circuit expire, but not before a pause.
+local function expire_after(time)
+    local least = paused_until > now and paused_until - now + rules.max_pause or 0
+    redis.call('PEXPIRE', circuit, math.max(time, least))
+end
+
 local function block(until_then)
     redis.call('HSET', circuit, 'until', until_then)
-    redis.call('PEXPIRE', circuit, until_then - now + rules.circuit_ttl)
+    expire_after(until_then - now + rules.circuit_ttl)
     return until_then
 end
 
@@ -80,6 +89,21 @@ local function note(recipients)
             redis.call('HSET', circuit, 'r' .. recipient, now)
         end
     end
+end
+
+-- Pause the scope, and again while no minute passed without one.
+local function pause(at_least)
+    if now < paused_until then
+        -- In flight when the pause began; it may require a longer one.
+        paused_until = math.max(paused_until, now + at_least)
+    else
+        local doublings = math.min(add_to('pauses', 1) - 1, 30)
+        local wait = math.min(rules.first_pause * 2 ^ doublings, rules.max_pause)
+        paused_until = now + (at_least > 0 and at_least or wait)
+    end
+    redis.call('HSET', circuit, 'paused', paused_until)
+    expire_after(open_until == 0 and 0 or open_until - now + rules.circuit_ttl)
+    return answer(NOTHING)
 end
 
 local function is_known(scope, recipient)
@@ -130,15 +154,28 @@ local function trip(at_least, is_doubted)
     return answer(NOTHING)
 end
 
+-- Of the evidence about scopes, keep only the last.
+local function limit_evidence(stored)
+    if #stored > rules.max_evidence then
+        table.sort(stored, function(a, b) return a.at < b.at end)
+        for i = 1, #stored - rules.max_evidence do
+            redis.call('HDEL', circuit, stored[i].field)
+        end
+    end
+end
+
 -- Store evidence, and drop what is old or disproved. Return counts of results in the window, the
 -- number of recipients with failures, and the recipients by scope.
 local function weigh(accepted, refused)
-    local sums, failing, scopes, added = {s = 0, f = 0}, 0, {}, {}
-    local function add(scope, recipient)
+    local sums, failing, scopes, added, stored_later = {s = 0, f = 0}, 0, {}, {}, {}
+    local function add(scope, recipient, at)
         local field = 'e' .. scope .. '/' .. recipient
         if not added[field] then
             added[field], scopes[scope] = true, scopes[scope] or {}
             table.insert(scopes[scope], recipient)
+            if scope ~= own_scope and scope ~= '/rate' then
+                stored_later[#stored_later + 1] = {field = field, at = at}
+            end
         end
         return field
     end
@@ -147,7 +184,7 @@ local function weigh(accepted, refused)
         local field, stored = fields[i], fields[i + 1]
         local value = stored_number(stored, 0, latest)
         local kind, number = string.match(field, '^([sf])(%d+)$')
-        local scope, recipient = string.match(field, '^e(.-)/(%x+)$')
+        local scope, recipient = string.match(field, '^e(.*)/(%x+)$')
         local is_old = false
         if kind then
             local results = stored_number(stored, 0, rules.max_count)
@@ -158,7 +195,7 @@ local function weigh(accepted, refused)
             if accepted[scope] then
                 remember(scope, {recipient})
             elseif not is_old then
-                add(scope, recipient)
+                add(scope, recipient, value)
             end
         elseif string.match(field, '^r%x+$') then
             is_old = not value or math.floor(value / rules.bucket) <= bucket - rules.buckets
@@ -173,16 +210,20 @@ local function weigh(accepted, refused)
             if is_known(scope, recipient) then
                 remember(scope, {recipient})
             else
-                redis.call('HSET', circuit, add(scope, recipient), now)
+                redis.call('HSET', circuit, add(scope, recipient, now), now)
             end
         end
     end
+    limit_evidence(stored_later)
     return sums, failing, scopes
 end
 
 local function close(accepted)
     weigh(accepted, {})
     redis.call('DEL', circuit)
+    if own_scope ~= '' then
+        redis.call('ZREM', scopes_index, name)
+    end
     return answer(CLOSED)
 end
 
@@ -226,7 +267,7 @@ local function count(successes, failures, accepted, refused, failed)
     end
     local sums, failing, scopes = weigh(accepted, refused)
     local kept = (rules.buckets + 1) * rules.bucket
-    redis.call('PEXPIRE', circuit, next(scopes) and rules.evidence_ttl or kept)
+    expire_after(next(scopes) and rules.evidence_ttl or kept)
     local change, proven = NOTHING, {}
     local share = sums.f * 100 / (sums.f + sums.s)
     local is_failing = sums.f >= rules.min_failures and share >= rules.min_percent
@@ -259,10 +300,19 @@ if found[1] and open_until == 0 then
     redis.call('HDEL', circuit, 'until', 'opened_at', 'openings', 'reason', 'probe', 'probe_until',
         'doubted', 'trial_failures')
 end
-redis.call('ZADD', index, now, name)
 redis.call('ZREMRANGEBYSCORE', index, '-inf', now - rules.listing_window)
+if own_scope == '' then
+    redis.call('ZADD', index, now, name)
+else
+    redis.call('ZADD', index, now, string.sub(name, 1, -2 - #own_scope))
+    redis.call('ZADD', scopes_index, now, name)
+    redis.call('ZREMRANGEBYRANK', scopes_index, 0, -1 - rules.max_scopes)
+    redis.call('PEXPIRE', scopes_index, rules.listing_window)
+end
 if ARGV[6] == 'trip' then
     return trip(tonumber(ARGV[7]), ARGV[9] == '1')
+elseif ARGV[6] == 'pause' then
+    return pause(tonumber(ARGV[7]))
 elseif ARGV[6] == 'share' then
     if ARGV[7] == leased then
         redis.call('HDEL', circuit, 'probe_until')
@@ -271,7 +321,7 @@ elseif ARGV[6] == 'share' then
 end
 local successes, failures, token = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local accepted, refused, failed = {}, {}, {}
-for scope in string.gmatch(ARGV[10], '[^,]+') do
+for _, scope in ipairs(cjson.decode(ARGV[10])) do
     accepted[scope] = true
 end
 if ARGV[11] ~= '' then

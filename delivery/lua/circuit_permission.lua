@@ -1,12 +1,13 @@
--- Return the permission of each circuit: {0, 0} allowed, {1, until, doubted} blocked, or
+-- Return the permission of each circuit: {0, 0} allowed, {1, until, doubted} blocked,
 -- {2, since, doubted, ...} one probe, with the end of the circuit's wait and the recipients that
--- failed. "doubted" is when evidence alone opened the circuit, or 0.
+-- failed, or {3, until, 0} paused by a rate limit. "doubted" is when evidence alone opened the
+-- circuit, or 0.
 --
 -- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe, the time after
 -- which others ask again during a probe, and the longest wait of a circuit.
 -- Times are in milliseconds by the clients' clocks; keys expire by Valkey's clock.
 
-local ALLOWED, BLOCKED, PROBE = 0, 1, 2
+local ALLOWED, BLOCKED, PROBE, PAUSED = 0, 1, 2, 3
 local now, token, lease, check = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local latest = now + tonumber(ARGV[5])
 local answers = {}
@@ -24,11 +25,14 @@ local function grant(circuit, since, doubted)
 end
 
 for i, circuit in ipairs(KEYS) do
-    local found = redis.call('HMGET', circuit, 'until', 'probe_until', 'doubted')
+    local found = redis.call('HMGET', circuit, 'until', 'probe_until', 'doubted', 'paused')
     local open_until = stored_number(found[1], 0, latest) or 0
     local probe_until = stored_number(found[2], 0, latest) or 0
     local doubted = stored_number(found[3], 0, latest) or 0
-    if open_until == 0 then
+    local paused = stored_number(found[4], 0, latest) or 0
+    if now < paused and open_until < paused then
+        answers[i] = {PAUSED, paused, 0}
+    elseif open_until == 0 then
         answers[i] = {ALLOWED, 0}
     elseif now < open_until then
         answers[i] = {BLOCKED, open_until, doubted}

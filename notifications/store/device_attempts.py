@@ -45,6 +45,7 @@ class DeviceHistory:
     delivered: frozenset[str] = frozenset()  # Accepted by the provider
     ambiguous: Mapping[str, datetime] = field(default_factory=dict)  # Outcome unknown, since when
     refused: Mapping[str, Refusal] = field(default_factory=dict)
+    last_attempts: Mapping[str, int] = field(default_factory=dict)  # Numbers
 
     @property
     def reached(self) -> frozenset[str]:
@@ -123,4 +124,5 @@ def _history_of(
             for device, record in last.items()
             if record.get("error_code") in PERMANENT_FAILURES
         },
+        last_attempts={device: record["attempt_number"] for device, record in last.items()},
     )

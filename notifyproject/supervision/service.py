@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from ..settings.base import urgent_queue_names
 from . import loading
 from .forking import UnsafeForkError
 from .output import InheritedOutput
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str]) -> str | None:
     supervisor = Supervisor(output=InheritedOutput(), stop_seconds=STOP_SECONDS)
     try:
         loading.load()
-        for program in service_programs(choices):
+        for program in service_programs(choices, urgent_queues=urgent_queue_names()):
             supervisor.start(program)
         supervisor.run()
     except (ProgramFailedError, UnsafeForkError) as problem:

@@ -17,7 +17,14 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Provide
 from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
-from ..contract import NotAttemptedError, SendRequest, SendResult, account_name, is_expired
+from ..contract import (
+    NotAttemptedError,
+    SendRequest,
+    SendResult,
+    SendTarget,
+    account_name,
+    is_expired,
+)
 from ..http import Request
 from . import credentials as fcm_credentials
 from .credentials import AccessToken, InvalidCredentialsError, ServiceAccount, TokenCache
@@ -66,7 +73,7 @@ class Client(FCMNotification):
         return response
 
     def parse_response(
-        self, response: http.Response, *, token: str = "", platform: str | None = None
+        self, response: http.Response, *, token: str = "", scope: str | None = None
     ) -> SendResult:
         """Return the result of an accepted message. Raises ProviderError for other responses."""
         is_accepted = response.status == ACCEPTED
@@ -74,7 +81,7 @@ class Client(FCMNotification):
         now = self._clock()
         if not isinstance(name, str) or not name:
             raise classify_response(
-                response, sender=self._sender, token=token, platform=platform, now=now
+                response, sender=self._sender, token=token, scope=scope, now=now
             )
         self._sender.record_accepted(now=now)
         return SendResult(
@@ -135,7 +142,11 @@ class FCM:
                 "Can't build the push message.", code=FailureCode.RENDER_FAILED
             ) from error
         response = await client.send_payload(payload, timeout=timeout, request=request)
-        return client.parse_response(response, token=request.recipient, platform=request.platform)
+        return client.parse_response(response, token=request.recipient, scope=request.scope)
+
+    def scope(self, target: SendTarget) -> str:
+        """Return the platform: Apple's key may be invalid while Android works."""
+        return target.platform
 
     def body(self, request: SendRequest) -> dict[str, Any]:
         """Return the content of the request body. Raises PermanentError or ValueError."""

@@ -529,7 +529,7 @@ def classify_response(
     *,
     sender: SenderHistory,
     token: str,
-    platform: str | None,
+    scope: str | None,
     now: datetime,
 ) -> ProviderError:
     """Return the error for a response. The device token is redacted from its text."""
@@ -549,6 +549,6 @@ def classify_response(
         action=rule.action or RecipientAction.SUSPECT,
         response=provider_response,
         retry_after=next((pause for pause in pauses if pause is not None), None),
-        scope=platform if rule.is_platform_only else None,
+        scope=scope if rule.is_platform_only else None,
         reach=rule.reach,
     )

@@ -20,10 +20,7 @@ OF_THE_CONSOLE = (
     *("api.urls", "drf_spectacular.views"),
 )
 """Its pages, and what else the URLs load."""
-NOBODYS = (
-    *("aiohttp", "django.contrib.gis.gdal", "sandbox", "wizard", "notifyproject.stack"),
-    "jsonschema_rs",  # Loaded for the first type with a schema
-)
+NOBODYS = ("aiohttp", "django.contrib.gis.gdal", "sandbox", "wizard", "notifyproject.stack")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from delivery import circuit_breaker
 from delivery.circuit_breaker import (
+    ACCOUNT,
     FIRST_WAIT,
     MAX_WAIT,
     MIN_RECIPIENTS,
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 
 
 FCM = "fcm:1a2b3c4d"
-IOS = "fcm:1a2b3c4d:ios"
+IOS = "fcm:1a2b3c4d/ios"
 
 SECOND, MINUTE, HOUR, DAY = (
     timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days")
@@ -529,5 +530,5 @@ def test_odd_time_of_a_refused_recipient_counts_as_absent(odd: float, broker: re
         broker.zadd(f"circuit_refused:{FCM}", {f"account/{recipient}": odd})
     refused = circuit_breaker.refused_among([FCM], FIVE, now=NOON)
     assert refused == {FCM: frozenset()}
-    record(successes=1, evidence=CircuitEvidence(refused={"account": FIVE}))
+    record(successes=1, evidence=CircuitEvidence(refused={ACCOUNT: FIVE}))
     assert isinstance(permission(SECOND), Blocked)

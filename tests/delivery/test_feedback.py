@@ -241,7 +241,7 @@ def internal_error() -> TransientError:
 def report(
     provider: ScriptedProvider,
     *outcomes: Outcome,
-    platform: str = "",
+    scope: str = "",
     probes: Mapping[str, Probe] | None = None,
     now: datetime = NOON,
 ) -> None:
@@ -254,7 +254,7 @@ def report(
             started_at=now,
             finished_at=now,
             duration_ms=1,
-            platform=platform,
+            scope=scope,
         )
         claim = claimed(channel=PUSH, notification_id=ObjectId(), user_id=str(ObjectId()))
         sent.append((PreparedDelivery(claimed=claim, message=MESSAGE, targets=()), found))
@@ -305,8 +305,8 @@ def test_outage_opens_the_circuit_for_retry_after(fcm: ScriptedProvider) -> None
 def test_outage_of_a_platform_opens_only_its_circuit(fcm: ScriptedProvider) -> None:
     report(fcm, *[channel_unavailable(scope="ios") for _ in range(5 * MIN_FAILURES)])
     assert permission(fcm.account) == Allowed()
-    assert permission(f"{fcm.account}:ios") == Blocked(AFTER)
-    assert permission(f"{fcm.account}:android") == Allowed()
+    assert permission(f"{fcm.account}/ios") == Blocked(AFTER)
+    assert permission(f"{fcm.account}/android") == Allowed()
 
 
 @pytest.mark.parametrize("answer", [accepted, invalid_token, refused, rate_limited])
@@ -336,20 +336,20 @@ def test_inconclusive_probe_is_returned(fcm: ScriptedProvider, outcomes: list[Ou
 def test_platform_probe_closes_its_circuit_or_doubles_the_wait(
     fcm: ScriptedProvider, answer: Outcome, expected: Permission
 ) -> None:
-    ios = f"{fcm.account}:ios"
-    report(fcm, answer, platform="ios", probes=open_and_probe(ios), now=AFTER)
+    ios = f"{fcm.account}/ios"
+    report(fcm, answer, scope="ios", probes=open_and_probe(ios), now=AFTER)
     assert permission(ios, AFTER) == expected
 
 
 def test_result_of_another_platform_returns_the_probe(fcm: ScriptedProvider) -> None:
-    ios = f"{fcm.account}:ios"
-    report(fcm, accepted(), platform="android", probes=open_and_probe(ios), now=AFTER)
+    ios = f"{fcm.account}/ios"
+    report(fcm, accepted(), scope="android", probes=open_and_probe(ios), now=AFTER)
     assert isinstance(permission(ios, AFTER), Probe)
 
 
 def test_outage_of_a_platform_returns_the_provider_probe(fcm: ScriptedProvider) -> None:
     probes = open_and_probe(fcm.account)
-    report(fcm, channel_unavailable(scope="ios"), platform="ios", probes=probes, now=AFTER)
+    report(fcm, channel_unavailable(scope="ios"), scope="ios", probes=probes, now=AFTER)
     assert isinstance(permission(fcm.account, AFTER), Probe)
 
 

@@ -253,7 +253,7 @@ def test_one_push_probes_ios(
     for user in ("ada", "bob", "eve"):
         device(f"{user}s", platform=Platform.IOS, user_id=user)
     ids = [accepted(channels=[PUSH], user_id=user)["_id"] for user in ("ada", "bob", "eve")]
-    ios = f"{apple_unavailable.account}:ios"
+    ios = f"{apple_unavailable.account}/ios"
     CircuitReporter().trip(ios, now=NOON - circuit_breaker.FIRST_WAIT, retry_after=None)
     apple_unavailable.always(answer)
     pipeline.dispatch(SendingRuntime(), ids, channel=PUSH, clock=lambda: NOON)

@@ -37,7 +37,7 @@ def test_healthy_first_provider_has_all(first: ScriptedProvider, second: Scripte
     claims = several(3)
     (route,), deferred = choose(claims, first, second)
     assert (route.provider, route.claims, deferred) == (first, claims, [])
-    assert (route.probes, route.blocked_platforms) == ({}, {})
+    assert (route.probes, route.blocked_scopes) == ({}, {})
 
 
 def test_last_provider_has_no_failover(first: ScriptedProvider, second: ScriptedProvider) -> None:
@@ -216,7 +216,7 @@ def test_blocked_platform_is_left_out(first: ScriptedProvider) -> None:
     platforms = [["ios"], ["android", "ios"], ["android"]]
     (route,), (deferred,) = choose([ios, both, android], first, platforms=platforms)
     assert route.claims == [both, android]
-    assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
+    assert route.blocked_scopes == {"ios": NOON + 5 * MINUTE}
     assert (deferred.claimed, deferred.next_attempt_at) == (ios, NOON + 5 * MINUTE)
 
 
@@ -224,15 +224,15 @@ def test_deliveries_without_a_doubted_platform_are_sent_together_and_within_the_
     first: ScriptedProvider, settings: Any
 ) -> None:
     settings.PROVIDER_RATES = {"first": (10.0, 6)}
-    name = f"{first.account}:ios"
+    name = f"{first.account}/ios"
     CircuitReporter().trip(name, now=NOON, retry_after=300, refused=["ab"], is_doubted=True)
     claims = several(5)
     (route,), deferred = choose(claims, first, platforms=[["android", "ios"]] * 5)
     assert (route.claims, [unsent.claimed for unsent in deferred]) == (claims[:3], claims[3:])
-    assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
+    assert route.blocked_scopes == {"ios": NOON + 5 * MINUTE}
 
 
-def test_blocked_platforms_defer_to_the_earliest(first: ScriptedProvider) -> None:
+def test_blocked_scopes_defer_to_the_earliest(first: ScriptedProvider) -> None:
     trip(first, "ios", retry_after=300)
     trip(first, "web", retry_after=100)
     _, (deferred,) = choose([one()], first, platforms=[["ios", "web"]])
@@ -245,12 +245,12 @@ def test_one_delivery_probes_a_platform(first: ScriptedProvider) -> None:
     platforms = [["android"], ["ios"], ["ios"], ["android", "ios"], ["android"]]
     routes, (deferred,) = choose(claims, first, now=AFTER, platforms=platforms)
     probing = [route for route in routes if route.probes]
-    assert [(r.claims, list(r.probes), dict(r.blocked_platforms)) for r in probing] == [
-        ([claims[1]], [f"{first.account}:ios"], {})
+    assert [(r.claims, list(r.probes), dict(r.blocked_scopes)) for r in probing] == [
+        ([claims[1]], [f"{first.account}/ios"], {})
     ]
     (others,) = [route for route in routes if not route.probes]
     assert others.claims == [claims[0], claims[3], claims[4]]
-    assert others.blocked_platforms == {"ios": AFTER + PROBE_CHECK}
+    assert others.blocked_scopes == {"ios": AFTER + PROBE_CHECK}
     assert (deferred.claimed, deferred.next_attempt_at) == (claims[2], AFTER + PROBE_CHECK)
 
 
@@ -258,7 +258,7 @@ def test_one_delivery_probes_several_platforms(first: ScriptedProvider) -> None:
     trip(first, "ios")
     trip(first, "web")
     (route,), _ = choose([one()], first, now=AFTER, platforms=[["web", "ios"]])
-    assert sorted(route.probes) == [f"{first.account}:ios", f"{first.account}:web"]
+    assert sorted(route.probes) == [f"{first.account}/ios", f"{first.account}/web"]
 
 
 def test_provider_and_its_platforms_get_one_probe(first: ScriptedProvider) -> None:
@@ -268,7 +268,7 @@ def test_provider_and_its_platforms_get_one_probe(first: ScriptedProvider) -> No
     (route,), deferred = choose(several(3), first, now=AFTER, platforms=platforms)
     assert (len(route.claims), len(deferred)) == (1, 2)
     assert list(route.probes) == [first.account]
-    assert isinstance(permission(f"{first.account}:ios", AFTER), Probe)
+    assert isinstance(permission(f"{first.account}/ios", AFTER), Probe)
 
 
 def test_probe_has_an_open_platform(first: ScriptedProvider) -> None:
@@ -280,7 +280,7 @@ def test_probe_has_an_open_platform(first: ScriptedProvider) -> None:
     assert (deferred.claimed, deferred.next_attempt_at) == (claims[0], NOON + 5 * MINUTE)
 
 
-def test_provider_is_not_probed_for_blocked_platforms_alone(first: ScriptedProvider) -> None:
+def test_provider_is_not_probed_for_blocked_scopes_alone(first: ScriptedProvider) -> None:
     trip(first)
     trip(first, "ios", retry_after=300)
     routes, _ = choose([one()], first, now=AFTER, platforms=[["ios"]])
@@ -292,7 +292,7 @@ def test_platform_probe_is_returned_if_the_provider_is_blocked(first: ScriptedPr
     trip(first, retry_after=300)
     trip(first, "ios")
     choose([one()], first, now=AFTER, platforms=[["ios"]])
-    assert isinstance(permission(f"{first.account}:ios", AFTER), Probe)
+    assert isinstance(permission(f"{first.account}/ios", AFTER), Probe)
 
 
 def test_blocked_platform_fails_over(first: ScriptedProvider, second: ScriptedProvider) -> None:

@@ -11,10 +11,11 @@ import structlog
 from bson import ObjectId
 from structlog.testing import capture_logs
 
-from delivery import sending, targets
+from delivery import sending
 from delivery.results import TargetResult, combine_results
 from delivery.routing import Route
 from delivery.sending import InFlight, PreparedDelivery, group_by_request
+from delivery.targets import address_of
 from delivery.window import SendWindows
 from domain.channels import Channel
 from domain.content import Recipient
@@ -23,7 +24,7 @@ from domain.states import DeliveryStatus
 from domain.time import Clock
 from notifications.store.claims import ClaimedDelivery, Settlement
 from notifyproject.platform import process
-from providers.contract import Message, SendRequest, SendResult
+from providers.contract import Message, SendRequest, SendResult, SendTarget
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed
 from tests.support.fakes.provider import (
@@ -44,7 +45,7 @@ def send_all(
     provider: ScriptedProvider, *started: ClaimedDelivery, now: datetime = NOON
 ) -> list[Settlement]:
     jobs = [
-        PreparedDelivery(claimed=delivery, message=MESSAGE, targets=(targets.address_of(delivery),))
+        PreparedDelivery(claimed=delivery, message=MESSAGE, targets=(address_of(delivery),))
         for delivery in started
     ]
     return [
@@ -193,7 +194,7 @@ def test_log_names_the_delivery_apart_from_attempt_and_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     claim = claimed(channel=Channel.PUSH)
-    target = targets.SendTarget(address="token", device_id="d1", platform="ios")
+    target = SendTarget(address="token", device_id="d1", platform="ios")
     job = PreparedDelivery(claimed=claim, message=MESSAGE, targets=(target,))
     with capture_logs() as lines:
         monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from delivery.targets import SendTarget
 from devices import registration, status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
@@ -16,6 +15,7 @@ from domain.errors import FailureCode
 from domain.states import AttemptStatus, Category, DeliveryStatus, Priority
 from notifications.store import actions, leases, removal
 from notifications.store.claims import ClaimedDelivery, TargetAttempt
+from providers.contract import SendTarget
 from recipients import service_windows
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, device, settlement

@@ -31,7 +31,6 @@ from delivery.results import TargetResult
 from delivery.routing import Route
 from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
-from delivery.targets import SendTarget
 from domain.channels import Channel
 from domain.errors import (
     FailureCode,
@@ -44,7 +43,7 @@ from domain.retry import GiveUp, RetryUncounted, decide_retry
 from domain.states import Priority
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import valkey
-from providers.contract import Message
+from providers.contract import Message, SendTarget
 from providers.fcm.responses import RULES
 from providers.response_rules import FALLBACK_RULES, ResponseKind, build_error
 from providers.sendgrid.provider import RESPONSE_RULES as SENDGRID
@@ -110,7 +109,7 @@ def answer(
                 started_at=now,
                 finished_at=now + n * timedelta(milliseconds=1),
                 duration_ms=1,
-                platform=platform,
+                scope=platform,
             ),
         )
         for n, (user, outcome) in enumerate(given)
@@ -396,7 +395,7 @@ def test_platform_that_needs_a_probe_holds_only_its_own_devices(fcm: ScriptedPro
         RUNTIME, [both], providers=[fcm], targets=targets, paused={}, now=AFTER
     )
     assert (route.probes, held) == ({}, [])
-    assert route.blocked_platforms == {"ios": AFTER + HEAD_START}
+    assert route.blocked_scopes == {"ios": AFTER + HEAD_START}
 
 
 def test_order_of_refusals_and_acceptances_decides(fcm: ScriptedProvider) -> None:

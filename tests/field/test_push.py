@@ -294,7 +294,7 @@ def test_reported_answer_has_its_class_at_a_proven_account(
     sender = SenderHistory()
     sender.record_accepted(now=FIXED_NOON)
     found = classify_response(
-        response(status, error), sender=sender, token="t", platform="ios", now=FIXED_NOON
+        response(status, error), sender=sender, token="t", scope="ios", now=FIXED_NOON
     )
     assert type(found) is kind
 
@@ -304,7 +304,7 @@ def answered(status: int, error: Any, **headers: str) -> ProviderError:
     sender = SenderHistory()
     sender.record_accepted(now=FIXED_NOON)
     return classify_response(
-        response(status, error, **headers), sender=sender, token="t", platform="ios", now=FIXED_NOON
+        response(status, error, **headers), sender=sender, token="t", scope="ios", now=FIXED_NOON
     )
 
 
@@ -552,7 +552,7 @@ def test_size_is_the_messages_fault(text: str) -> None:
     """https://github.com/mozilla-services/autopush/pull/1430"""
     answer = response(400, {"code": 400, "message": text, "status": "INVALID_ARGUMENT"})
     error = classify_response(
-        answer, sender=SenderHistory(), token="t", platform="ios", now=FIXED_NOON
+        answer, sender=SenderHistory(), token="t", scope="ios", now=FIXED_NOON
     )
     assert isinstance(error, PermanentError)
     assert error.code == "too_large"

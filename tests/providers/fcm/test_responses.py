@@ -512,7 +512,7 @@ def build(status: int, body: Any) -> ProviderError:
         Response(status=status, headers={}, body=json.dumps(body).encode()),
         sender=SenderHistory(),
         token="t",
-        platform="ios",
+        scope="ios",
         now=FIXED_NOON,
     )
 

@@ -1,6 +1,6 @@
 """Pushes to devices: their targets, attempts, and results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
+from providers.contract import Provider
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON, NOON, claimed_delivery
 from tests.support.fakes.provider import Outcome, ScriptedProvider
@@ -62,9 +63,12 @@ def claimed_push(**fields: Any) -> ClaimedDelivery:
 
 
 def resolve_targets(
-    *claims: ClaimedDelivery, channel: Channel = Channel.PUSH, now: datetime = NOON
+    *claims: ClaimedDelivery,
+    channel: Channel = Channel.PUSH,
+    providers: Sequence[Provider] = (),
+    now: datetime = NOON,
 ) -> targets.ResolvedTargets:
-    return targets.resolve_targets(claims, channel=channel, now=now)
+    return targets.resolve_targets(claims, channel=channel, providers=providers, now=now)
 
 
 def target_ids(claim: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:

@@ -10,8 +10,8 @@ from delivery import circuit_breaker, routing
 from delivery.circuit_breaker import FIRST_WAIT, CircuitReporter, Permission
 from delivery.routing import Route
 from delivery.runtime import SendingRuntime
-from delivery.targets import SendTarget
 from notifications.store.claims import ClaimedDelivery, NotSent
+from providers.contract import SendTarget
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.fakes.provider import ScriptedProvider
 
@@ -57,7 +57,7 @@ def trip(
     provider: ScriptedProvider, platform: str = "", *, retry_after: float | None = None
 ) -> None:
     """Open the circuit of a provider or platform at noon."""
-    name = f"{provider.account}:{platform}" if platform else provider.account
+    name = f"{provider.account}/{platform}" if platform else provider.account
     CircuitReporter().trip(name, now=FIXED_NOON, retry_after=retry_after)
 
 

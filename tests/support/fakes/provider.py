@@ -19,7 +19,7 @@ from domain.errors import (
     TransientError,
 )
 from notifications.store import leases
-from providers.contract import SendRequest, SendResult
+from providers.contract import SendRequest, SendResult, SendTarget
 from tests.support.providers import fcm_schema
 
 Outcome = SendResult | ProviderError
@@ -44,6 +44,9 @@ class ScriptedProvider:
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
+
+    def scope(self, target: SendTarget) -> str:
+        return target.platform
 
     def always(self, make: Callable[[], Outcome]) -> None:
         self.behave = lambda _outbound: make()
@@ -98,8 +101,10 @@ def unreachable() -> TransientError:
     return TransientError("Nobody listens.", code=FailureCode.CONNECTION_FAILED)
 
 
-def timeout() -> TransientError:
-    return TransientError("No response came.", code=FailureCode.TIMEOUT, is_ambiguous=True)
+def timeout(**details: Any) -> TransientError:
+    return TransientError(
+        "No response came.", code=FailureCode.TIMEOUT, is_ambiguous=True, **details
+    )
 
 
 def channel_unavailable(**details: Any) -> ProviderUnavailableError:

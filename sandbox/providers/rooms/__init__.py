@@ -1,1 +1,0 @@
-"""Rooms of Slack, Teams, and Discord, and a receiver of signed webhooks."""

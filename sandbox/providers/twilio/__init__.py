@@ -1,1 +1,0 @@
-"""Twilio's Messages resource and its webhooks."""
