@@ -1,5 +1,6 @@
 """Home: what needs attention, the backlog, and the metrics of the last 24 hours."""
 
+from collections import Counter
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -79,10 +80,12 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     )
     stalled = [issue for alert in matters.alerts for issue in alert.issues if issue.is_outage]
     expired = sum(group.count for group in failures.groups if group.code == FailureCode.EXPIRED)
-    ended = {
-        channel: counts.sent + counts.failed
-        for channel, counts in traffic.per_channel(since=min(traffic.hours)).items()
-    }
+    ended = Counter(
+        {
+            channel: counts.sent + counts.failed
+            for channel, counts in traffic.per_channel(since=min(traffic.hours)).items()
+        }
+    )
     for group in failures.groups:
         # The metrics count these as withheld.
         if group.code == FailureCode.EXPIRED:

@@ -281,7 +281,7 @@ def _backlog_issues(backlog: WorkSummary, now: datetime) -> Iterator[Issue]:
 def _failure_issues(
     failures: FailureCounts, sent: Mapping[Channel, int], out: Collection[Channel]
 ) -> Iterator[Issue]:
-    ended = {channel: sent.get(channel, 0) for channel in Channel}
+    ended = Counter(sent)
     for group in failures.groups:
         ended[group.channel] += group.count
     for group in failures.groups:

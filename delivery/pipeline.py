@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Self
 
+import structlog
 from bson import ObjectId
 from django.conf import settings
 
@@ -31,6 +32,7 @@ from .send_loop import SendLoop
 from .sending import PreparedDelivery
 from .settlement import BatchReport
 
+log = structlog.get_logger(__name__)
 MAX_BATCH = 100
 """Deliveries of one claim."""
 ISOLATION_TIME = timedelta(seconds=45)
@@ -52,6 +54,9 @@ def dispatch(
     """
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
+    if not channel.is_known:
+        log.warning("unknown_channel", channel=channel.value)
+        return report
     unique = list(dict.fromkeys(ids))
     for start in range(0, len(unique), MAX_BATCH):
         batch = unique[start : start + MAX_BATCH]

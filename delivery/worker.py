@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+import structlog
 from bson import ObjectId
 from django.conf import settings
 
@@ -24,6 +25,7 @@ from .pipeline import channel_threads, in_flight, is_waiting_for_rate
 from .runtime import SendingRuntime
 from .settlement import BatchReport
 
+log = structlog.get_logger(__name__)
 REQUEUE_DELAY = timedelta(seconds=1)
 """Delay before a message returns if its channel has no free thread or its client no capacity."""
 CRITICAL_REQUEUE_DELAY = timedelta(milliseconds=200)
@@ -65,6 +67,9 @@ def pull(
     At the process's maximum of batches for the queue, the pull is retried after a delay, because
     another process may have capacity.
     """
+    if not queue.channel.is_known:
+        log.warning("unknown_channel", channel=queue.channel.value)
+        return 0
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
     with (

@@ -14,6 +14,14 @@ class Priority(StrEnum):
     LOW = "low"
 
 
+class SchemaMode(StrEnum):
+    """What happens to a request whose data differs from its type's schema."""
+
+    OFF = "off"  # It isn't checked
+    WARN = "warn"  # It is accepted, with warnings
+    REJECT = "reject"
+
+
 class Category(StrEnum):
     """The purpose of a notification; marketing requires the recipient's consent."""
 

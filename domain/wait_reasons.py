@@ -35,6 +35,7 @@ class WaitReason(StrEnum):
     STEP = "step"  # A later step of the notification's plan
     RECEIPT = "receipt"
     WORKER = "worker"
+    UNKNOWN_CHANNEL = "unknown_channel"  # Another version has it
 
 
 W = WaitReason
@@ -131,9 +132,13 @@ def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
         return W.RECEIPT
     if field(delivery, "status") == S.SENDING or field(delivery, "claim") is not None:
         return W.WORKER
+    if not Channel(field(delivery, "channel")).is_known:
+        return W.UNKNOWN_CHANNEL
     due_at = field(delivery, "next_attempt_at")
-    if due_at is None or due_at <= now:
-        return W.WORKER
+    return W.WORKER if due_at is None or due_at <= now else _stored_reason(delivery)
+
+
+def _stored_reason(delivery: Any) -> WaitReason:
     held, code = field(delivery, "held_reason"), field(delivery, "failure_code")
     if reason := WaitReason(held) if held else _REASON_BY_CODE.get(code):
         return reason
@@ -143,14 +148,21 @@ def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
 
 
 def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
-    """Return the MongoDB condition on a delivery that is equal to :func:`wait_reason`."""
+    """Return the MongoDB condition on a delivery that is equal to :func:`wait_reason`.
+
+    A delivery on an unknown channel also has the reason that it would have on another channel.
+    """
     waiting: dict[str, Any] = {"status": S.PENDING.value, "next_attempt_at": {"$gt": now}}
-    if reason is W.RECEIPT:
-        return {"status": S.UNKNOWN.value}
-    if reason is W.WORKER:
-        claimed = [{"status": S.SENDING.value}, {"claim": {"$ne": None}}]
-        due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
-        return {"$or": [*claimed, due]}
+    claimed = [{"status": S.SENDING.value}, {"claim": {"$ne": None}}]
+    due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
+    unknown = {"channel": {"$nin": [channel.value for channel in Channel]}}
+    of_state: dict[WaitReason, dict[str, Any]] = {
+        W.RECEIPT: {"status": S.UNKNOWN.value},
+        W.WORKER: {"$or": [*claimed, due]},
+        W.UNKNOWN_CHANNEL: {"status": S.PENDING.value, "claim": None, **unknown},
+    }
+    if reason in of_state:
+        return of_state[reason]
     if reason in _STORED_REASONS:
         return waiting | {"held_reason": reason.value}
     waiting["held_reason"] = None

@@ -84,7 +84,7 @@ class Traffic:
         for hour, channels in self.hours.items():
             if hour >= since:
                 for channel, totals in channels.items():
-                    sums[channel].add(totals)
+                    sums.setdefault(channel, ChannelTotals()).add(totals)
         return sums
 
 
@@ -123,7 +123,8 @@ def traffic(*, now: datetime) -> Traffic:
         Interval.HOUR, since=first_hour, until=now, metrics=wanted, by=("channel",)
     )
     for metric_value in found:
-        totals = hours[metric_value.timestamp][Channel(metric_value.dimensions["channel"])]
+        channel = Channel(metric_value.dimensions["channel"])
+        totals = hours[metric_value.timestamp].setdefault(channel, ChannelTotals())
         if metric_value.metric in COUNTED_METRICS:
             totals.count(metric_value.metric, int(metric_value.value))
         if metric_value.histogram is not None:
@@ -154,7 +155,7 @@ def recently_sent(*, since: datetime, now: datetime) -> dict[Channel, int]:
     found = metrics.read_summed(
         Interval.MINUTE, since=since, until=now, metrics=(M.SENT,), by=("channel",)
     )
-    counts = dict.fromkeys(Channel, 0)
+    counts = Counter(dict.fromkeys(Channel, 0))
     for metric_value in found:
         counts[Channel(metric_value.dimensions["channel"])] += int(metric_value.value)
     return counts

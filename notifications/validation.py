@@ -295,7 +295,4 @@ def parse_channels(
 
 def parse_channel(name: str) -> Channel | None:
     """Return the channel with this name or alias, or None."""
-    try:
-        return ALIASES.get(name) or Channel(name)
-    except ValueError:
-        return None
+    return ALIASES.get(name) or next((channel for channel in Channel if channel == name), None)

@@ -2,12 +2,15 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+import click
 from celery import Celery, signals
 from django.conf import settings
 
 from .platform import refusal, valkey_transport
+from .settings.base import urgent_queue_names
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 # Celery's run of all system checks, whose result it ignores, loads the console and the API.
@@ -21,6 +24,19 @@ app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:Clock
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 valkey_transport.install()
+app.user_options["worker"].add(
+    click.Option(
+        ("--urgent",),
+        is_flag=True,
+        help="Serve only the service queue and the critical queue of each channel.",
+    )
+)
+
+
+@signals.celeryd_init.connect
+def _select_urgent_queues(options: Mapping[str, Any], **_: Any) -> None:
+    if options.get("urgent"):
+        app.amqp.queues.select(urgent_queue_names())
 
 
 @signals.setup_logging.connect

@@ -6,13 +6,21 @@ from pathlib import Path
 from . import credentials
 from .behaviours import Behaviours
 from .config import Config
-from .credentials import MetaAccount
+from .credentials import MetaAccount, TwilioAccount
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
 from .providers.google_oauth.tokens import AccessTokens
+from .providers.rooms.discord import Discord
+from .providers.rooms.receiver import WebhookReceiver
+from .providers.rooms.slack import SlackBot, SlackWebhook
+from .providers.rooms.teams import Teams
 from .providers.sendgrid.events import SignedWebhooks
 from .providers.sendgrid.provider import SendGrid
+from .providers.twilio import events as twilio_events
+from .providers.twilio.provider import Twilio
+from .providers.webpush.browsers import Browsers
+from .providers.webpush.provider import WebPush
 from .providers.whatsapp import events as whatsapp_events
 from .providers.whatsapp.provider import WhatsApp
 from .providers.whatsapp.templates import Templates
@@ -27,6 +35,7 @@ class Sandbox:
     public_key: str
     service_account: Path
     whatsapp: MetaAccount
+    twilio: TwilioAccount
 
 
 def create_secrets(data: Path, *, url: str) -> Sandbox:
@@ -37,6 +46,7 @@ def create_secrets(data: Path, *, url: str) -> Sandbox:
         public_key=credentials.ensure_webhook_key(data),
         service_account=credentials.ensure_service_account(data, url=url),
         whatsapp=credentials.ensure_whatsapp_account(data),
+        twilio=credentials.ensure_twilio_account(data),
     )
 
 
@@ -50,6 +60,7 @@ def assemble(
     account = credentials.load_service_account(config.data)
     tokens = AccessTokens.from_account(account)
     business = credentials.ensure_whatsapp_account(config.data)
+    twilio = credentials.ensure_twilio_account(config.data)
     providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
@@ -60,10 +71,26 @@ def assemble(
             templates=Templates.read(config.data, extra=config.whatsapp_templates),
             newest_version=config.whatsapp_api_version,
         ),
+        Twilio(
+            behaviours=behaviours,
+            timings=config.timings,
+            account=twilio,
+            webhook_url=config.twilio_webhook_url,
+        ),
+        WebPush(
+            behaviours=behaviours,
+            timings=config.timings,
+            browsers=Browsers(credentials.ensure_browsers_secret(config.data)),
+        ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
+        *(
+            room(behaviours=behaviours, timings=config.timings)
+            for room in (SlackWebhook, SlackBot, Teams, Discord, WebhookReceiver)
+        ),
     ]
     sendgrid_webhooks = SignedWebhooks(private_key=credentials.load_webhook_key(config.data))
     return {provider.name: provider for provider in providers}, {
         "sendgrid": (sendgrid_webhooks, config.webhook_url),
         "whatsapp": (whatsapp_events.SignedWebhooks(business), config.whatsapp_webhook_url),
+        "twilio": (twilio_events.SignedWebhooks(twilio), config.twilio_webhook_url),
     }

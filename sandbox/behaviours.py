@@ -1,6 +1,6 @@
 """The choice of an outcome: by a script first, then by the recipient itself (magic recipients)."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -39,11 +39,14 @@ class Behaviours:
     def __init__(self) -> None:
         self.scripts: dict[str, Behaviour] = {}
         """By match."""
+        self.recent: dict[str, deque[float]] = {}
+        """Times of requests that a provider counts, in seconds since 1970, by its own keys."""
         self._failures: OrderedDict[str, int] = OrderedDict()
 
     def clear(self) -> None:
-        """Remove all scripts and failure counts."""
+        """Remove all scripts and counts."""
         self.scripts.clear()
+        self.recent.clear()
         self._failures.clear()
 
     def choose_outcome(

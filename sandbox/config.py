@@ -23,6 +23,8 @@ class Timings:
     """Between two bytes of an answer in mode ``dripping``."""
     rate_limit: int = 5
     short_lived: float = 5.0
+    pumping: float = 60.0
+    """How long a carrier's block of a prefix lasts."""
     batch_window: float = 0.1
     """How long events are collected for one POST."""
     retry_delay: float = 1.0
@@ -40,6 +42,8 @@ class Config:
     """The receiver of SendGrid's events; empty for none."""
     whatsapp_webhook_url: str = ""
     """The receiver of WhatsApp's statuses and inbound messages; empty for none."""
+    twilio_webhook_url: str = ""
+    """The receiver of inbound SMS; empty for none. Status callbacks go where each message says."""
     whatsapp_templates: Path | None = None
     """A file of approved templates, besides those in the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION

@@ -23,7 +23,13 @@ from .control_requests import (
     refuse_other_sites,
 )
 from .log import Record
-from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
+from .providers.base import (
+    EventRequest,
+    InboundMessage,
+    PlannedEvent,
+    Provider,
+    SubscriptionRequest,
+)
 from .recent_requests import Exchange, RecentRequests
 from .webhooks import WebhookSender
 
@@ -56,6 +62,7 @@ class Control:
             web.delete(path, _with_errors(self.delete_behaviour)),
             web.post(f"{PREFIX}/events", _with_errors(self.send_event)),
             web.post(f"{PREFIX}/{{provider}}/written", _with_errors(self.send_inbound_message)),
+            web.post(f"{PREFIX}/{{provider}}/subscriptions", _with_errors(self.subscribe)),
             web.post(f"{PREFIX}/reset", _with_errors(self.reset)),
             web.route("*", PREFIX + "/{rest:.*}", _with_errors(_unknown_path)),
         ]
@@ -160,10 +167,25 @@ class Control:
             raise ControlError(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
         return self._schedule(lambda: self.providers[name].make_inbound_event(body), name, 0, body)
 
+    async def subscribe(self, request: web.Request) -> web.Response:
+        """Subscribe a browser, and return the subscription as the browser gives it to a page."""
+        wanted = await read_body(request, SubscriptionRequest)
+        provider = self.providers.get(request.match_info["provider"])
+        if provider is None:
+            raise ControlError("There is no such provider.", status=HTTPStatus.NOT_FOUND)
+        try:
+            found = provider.make_subscription(wanted, origin=f"http://{request.host}")
+        except ValueError as error:
+            raise ControlError(str(error)) from None
+        return _json_response(found)
+
     async def reset(self, _request: web.Request) -> web.Response:
         """Delete requests, counters, scripts, and pending events, but not the log on disk."""
         self.recent_requests.clear()
         self.behaviours.clear()
+        for provider in self.providers.values():
+            for memory in provider.memory():
+                memory.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     def _schedule(

@@ -20,10 +20,16 @@ SERVICE_ACCOUNT_FILE = "fcm_service_account.json"
 FCM_PROJECT_ID = "notify-sandbox"
 SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
 TOKEN_PATH = "/token"
+BROWSERS_FILE = "browsers.key"
 WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
 PHONE_NUMBER_ID = "100000000000001"
 BUSINESS_ACCOUNT_ID = "200000000000002"
 WHATSAPP_ACCESS_TOKEN = "EAAsandbox"
+TWILIO_ACCOUNT_FILE = "twilio_account.json"
+TWILIO_ACCOUNT_SID = "AC00000000000000000000000000000001"
+TWILIO_API_KEY = "SK00000000000000000000000000000001"
+TWILIO_API_SECRET = "sandbox"
+TWILIO_MESSAGING_SERVICE_SID = "MG00000000000000000000000000000001"
 T = TypeVar("T")
 
 
@@ -180,6 +186,38 @@ def ensure_whatsapp_account(data: Path) -> MetaAccount:
         ),
         lambda content: msgspec.json.decode(content, type=MetaAccount),
         what="WhatsApp account",
+    )
+
+
+class TwilioAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """A Twilio account: SIDs, an API key, a sender, and the auth token, which signs webhooks."""
+
+    account_sid: str = TWILIO_ACCOUNT_SID
+    auth_token: str
+    api_key: str = TWILIO_API_KEY
+    api_secret: str = TWILIO_API_SECRET
+    messaging_service_sid: str = TWILIO_MESSAGING_SERVICE_SID
+    number: str = "+15005550006"
+    """The service's number, which belongs to nobody."""
+
+
+def ensure_twilio_account(data: Path) -> TwilioAccount:
+    """Load or create the account. Raises UnreadableKeyError."""
+    return _load_or_create(
+        data / TWILIO_ACCOUNT_FILE,
+        lambda: _json(TwilioAccount(auth_token=secrets.token_hex(16))),
+        lambda content: msgspec.json.decode(content, type=TwilioAccount),
+        what="Twilio account",
+    )
+
+
+def ensure_browsers_secret(data: Path) -> bytes:
+    """Load or create the secret from which the browsers' keys follow. Raises UnreadableKeyError."""
+    return _load_or_create(
+        data / BROWSERS_FILE,
+        lambda: secrets.token_hex(32).encode(),
+        lambda content: bytes.fromhex(content.decode()),
+        what="secret of browsers",
     )
 
 

@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,16 @@ from .behaviours import Behaviour, Behaviours, canonical
 from .control_requests import ControlError, refuse_other_sites
 from .log import Record
 from .pages import EVERYTHING, View
-from .providers.base import Channel, Provider
+from .providers.base import Channel, InboundMessage, Provider
 from .recent_requests import Exchange, RecentRequests
+from .webhooks import WebhookSender
 
 FOLDER = Path(__file__).parent
 PAGE_SIZE = 50
 MAX_QUERY_LENGTH = 200
 RESULTS = (EVERYTHING, "accepted", "refused")
-CHANNELS = (EVERYTHING, Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP)
+MAX_REPLY_LENGTH = 1_600
+CHANNELS = (EVERYTHING, Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.SMS, Channel.ROOM)
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -49,6 +52,7 @@ class Outbox:
     recent_requests: RecentRequests
     behaviours: Behaviours
     providers: Mapping[str, Provider]
+    webhook_senders: Mapping[str, WebhookSender]
     templates: Environment = field(
         default_factory=lambda: Environment(
             autoescape=True, loader=CachingFileSystemLoader(FOLDER / "templates", ext=".liquid")
@@ -65,6 +69,7 @@ class Outbox:
             web.get("/messages/{id:[0-9]{1,18}}", self.message),
             web.get("/messages/{id:[0-9]{1,18}}/html", self.mail),
             web.post("/messages/{id:[0-9]{1,18}}/let-through", self.let_through),
+            web.post("/messages/{id:[0-9]{1,18}}/reply", self.reply),
             web.get("/static/{name}", self.static),
             web.get("/{rest:.*}", self.not_found),
         ]
@@ -113,10 +118,10 @@ class Outbox:
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
         message = pages.message(exchange, self._provider(exchange), copies=copies, to=to)
-        is_mail = message["channel"] == Channel.EMAIL
+        is_plain = message["channel"] in (Channel.EMAIL, Channel.ROOM)
         views = [
             *(("html",) if message["has_html"] else ()),
-            *(("text" if is_mail else "preview",) if exchange.record.accepted else ()),
+            *(("text" if is_plain else "preview",) if exchange.record.accepted else ()),
             "request",
         ]
         view = _choice(request, "view", views)
@@ -135,6 +140,7 @@ class Outbox:
             is_complete=is_complete,
             can_let_through=self._has_chosen_outcome(exchange) and not exchange.record.accepted,
             let_through=through,
+            takes_replies=exchange.record.accepted and self._provider(exchange).takes_replies,
         )
 
     async def let_through(self, request: web.Request) -> web.Response:
@@ -154,6 +160,26 @@ class Outbox:
             else:
                 script = Behaviour(match=match, outcome=ordinary, times=None)
                 self.behaviours.scripts[match] = script
+        back = {"Location": f"/messages/{exchange.record.id}"}
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
+
+    async def reply(self, request: web.Request) -> web.Response:
+        """Send a message from the recipient of a request to the sender."""
+        try:
+            refuse_other_sites(request)
+        except ControlError as refused:
+            return self._page("missing", status=refused.status, what=str(refused))
+        exchange = self._exchange(request)
+        text = str((await request.post()).get("text", ""))[:MAX_REPLY_LENGTH]
+        if exchange is None or not self._provider(exchange).takes_replies or not text.strip():
+            return self._not_found_page("There is nobody who could write this.")
+        sender = exchange.record.recipients[_recipient(request, exchange)]
+        inbound = InboundMessage(sender=sender, text=text)
+        self.webhook_senders[exchange.record.provider].schedule(
+            self._provider(exchange).make_inbound_event(inbound),
+            request_id=exchange.record.id,
+            now=datetime.now(UTC),
+        )
         back = {"Location": f"/messages/{exchange.record.id}"}
         return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 

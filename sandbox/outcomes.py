@@ -58,6 +58,9 @@ def refused(name: str, status: int, description: str, *aliases: str, **fields: A
     return replace(outcome, aliases=aliases, accepted=False)
 
 
+SEPARATORS = "-_:"
+
+
 class Outcomes:
     """A provider's outcomes, by name and alias."""
 
@@ -65,7 +68,15 @@ class Outcomes:
         self.table = tuple(table)
         self._by_name = {name: row for row in table for name in (row.name, *row.aliases)}
         self.default = self._by_name[default]
+        self._longest_first = sorted(self._by_name, key=len, reverse=True)
 
     def find(self, name: str) -> Outcome | None:
         """Return the outcome with this name or alias; None if there is none."""
         return self._by_name.get(name)
+
+    def start_of(self, text: str) -> str:
+        """Return the longest name with which a text begins, before a -, _ or :; else nothing."""
+        for name in self._longest_first:
+            if text == name or (text.startswith(name) and text[len(name)] in SEPARATORS):
+                return name
+        return ""

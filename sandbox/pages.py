@@ -19,7 +19,7 @@ MAX_RAW_LENGTH = 200_000
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
 TONES: Mapping[str, str] = {
     **dict.fromkeys(("delivered", "read", "open", "click"), GOOD),
-    **dict.fromkeys(("failed", "bounce", "blocked", "dropped"), BAD),
+    **dict.fromkeys(("failed", "undelivered", "bounce", "blocked", "dropped"), BAD),
     **dict.fromkeys(("spamreport", "unsubscribe", "group_unsubscribe"), WARN),
     "deferred": WAIT,
 }
@@ -68,7 +68,9 @@ class View:
                 "label": label,
                 "links": [
                     {
-                        "label": "WhatsApp" if choice == Channel.WHATSAPP else choice.capitalize(),
+                        "label": choice.label
+                        if isinstance(choice, Channel)
+                        else choice.capitalize(),
                         "href": replace(self, **{name: choice}).link(),
                         "current": choice == getattr(self, name),
                     }

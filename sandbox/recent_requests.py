@@ -34,6 +34,8 @@ class Event:
     kind: str
     payload: dict[str, Any]
     planned_at: datetime
+    url: str | None = None
+    """The receiver; None: that of the provider."""
     state: EventState = EventState.PLANNED
     sent_at: datetime | None = None
     tries: int = 0

@@ -74,7 +74,12 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
                 connections=connections,
             )
             app.router.add_route("*", provider.route, route.handle)
-        outbox = Outbox(recent_requests=recent_requests, behaviours=behaviours, providers=providers)
+        outbox = Outbox(
+            recent_requests=recent_requests,
+            behaviours=behaviours,
+            providers=providers,
+            webhook_senders=webhook_senders,
+        )
         control = Control(
             recent_requests=recent_requests,
             behaviours=behaviours,

@@ -1,7 +1,7 @@
 """Delivery of events: collect, sign, post, and retry."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import structlog
+from yarl import URL
 
 from .config import Timings
 from .log import Journal
@@ -32,9 +33,10 @@ _ERRORS: Mapping[type[aiohttp.ClientError], str] = {
 
 @dataclass(kw_only=True, eq=False)
 class WebhookSender:
-    """Posts one provider's events to one receiver, in background tasks."""
+    """Posts one provider's events to their receivers, in background tasks."""
 
     url: str
+    """The receiver of events without one of their own."""
     webhook_format: WebhookFormat
     recent_requests: RecentRequests
     journal: Journal
@@ -54,7 +56,11 @@ class WebhookSender:
     def schedule(self, planned: PlannedEvent, *, request_id: int, now: datetime) -> None:
         """Send an event after its delay, at the earliest with the next batch."""
         event = Event(
-            request_id=request_id, kind=planned.kind, payload=planned.payload, planned_at=now
+            request_id=request_id,
+            kind=planned.kind,
+            payload=planned.payload,
+            planned_at=now,
+            url=planned.url,
         )
         self.recent_requests.add_event(event)
         asyncio.get_running_loop().call_later(
@@ -74,8 +80,9 @@ class WebhookSender:
         if self._is_closed or generation != self.recent_requests.generation:
             return
         self.webhook_format.stamp(event.payload, now=datetime.now(UTC))
-        if not self.url or self.recent_requests.counts.webhooks.waiting >= MAX_PENDING_EVENTS:
-            event.answer = "There is no webhook URL." if not self.url else "Too many events wait."
+        url = self._receiver(event)
+        if not url or self.recent_requests.counts.webhooks.waiting >= MAX_PENDING_EVENTS:
+            event.answer = "There is no webhook URL." if not url else "Too many events wait."
             self._finish([event], EventState.FAILED)
             return
         self.recent_requests.counts.webhooks.waiting += 1
@@ -91,48 +98,67 @@ class WebhookSender:
             await asyncio.sleep(self.timings.batch_window)
             self._has_due_events.clear()
             due, self._due_events = self._due_events, []
-            size = self.webhook_format.batch
-            for start in range(0, len(due), size):
+            for url, events in self._batches(due):
                 generation = self.recent_requests.generation
-                sending = self._post(due[start : start + size], generation=generation)
-                post = asyncio.create_task(sending)
+                post = asyncio.create_task(self._post(events, url=url, generation=generation))
                 self._posts.add(post)
                 post.add_done_callback(self._posts.discard)
 
-    async def _post(self, events: list[Event], *, generation: int) -> None:
-        loop = asyncio.get_running_loop()
+    def _receiver(self, event: Event) -> str:
+        return self.url if event.url is None else event.url
+
+    def _batches(self, due: list[Event]) -> Iterator[tuple[str, list[Event]]]:
+        by_url: dict[str, list[Event]] = {}
+        for event in due:
+            by_url.setdefault(self._receiver(event), []).append(event)
+        size = self.webhook_format.batch
+        for url, events in by_url.items():
+            for start in range(0, len(events), size):
+                yield url, events[start : start + size]
+
+    async def _post(self, events: list[Event], *, url: str, generation: int) -> None:
+        loop, repeats = asyncio.get_running_loop(), 0
         give_up, pause = loop.time() + self.timings.retry_timeout, self.timings.retry_delay
         body = self.webhook_format.encode([event.payload for event in events])
         while True:
             async with self._post_limit:
                 if generation != self.recent_requests.generation:
                     return
-                is_accepted, answer = await self._post_once(body)
+                status, answer = await self._post_once(body, url=url)
             if generation != self.recent_requests.generation:
                 return
-            self._record_answer(events, is_accepted=is_accepted, answer=answer)
-            if is_accepted or loop.time() + pause > give_up:
+            is_accepted = status in SUCCESS_STATUSES
+            self._record_answer(events, url=url, is_accepted=is_accepted, answer=answer)
+            is_over = loop.time() + pause > give_up or not self.webhook_format.may_repeat(
+                url, status=status, repeats=repeats
+            )
+            if is_accepted or is_over:
                 self.recent_requests.counts.webhooks.waiting -= len(events)
                 self._finish(events, EventState.SENT if is_accepted else EventState.FAILED)
                 return
             await asyncio.sleep(pause)
+            repeats += 1
             pause = min(pause * 2, MAX_RETRY_DELAY)
 
-    async def _post_once(self, body: bytes) -> tuple[bool, str]:
-        headers = self.webhook_format.headers(body, now=datetime.now(UTC))
+    async def _post_once(self, body: bytes, *, url: str) -> tuple[int | None, str]:
+        """Return the status of the response, if any, and what to show of it."""
+        headers = self.webhook_format.headers(body, url=url, now=datetime.now(UTC))
         try:
-            if problem := await self.webhook_format.prepare(self._session, self.url):
-                return False, problem
+            if problem := await self.webhook_format.prepare(self._session, url):
+                return None, problem
+            # The signature may cover the URL, so its bytes are sent as they are.
             async with self._session.post(
-                self.url, data=body, headers=headers, allow_redirects=False
+                URL(url, encoded=True), data=body, headers=headers, allow_redirects=False
             ) as response:
-                return response.status in SUCCESS_STATUSES, f"{response.status}"
+                return response.status, f"{response.status}"
         except TimeoutError:
-            return False, "no answer in time"
+            return None, "no answer in time"
         except aiohttp.ClientError as error:
-            return False, _ERRORS.get(type(error), type(error).__name__)
+            return None, _ERRORS.get(type(error), type(error).__name__)
 
-    def _record_answer(self, events: list[Event], *, is_accepted: bool, answer: str) -> None:
+    def _record_answer(
+        self, events: list[Event], *, url: str, is_accepted: bool, answer: str
+    ) -> None:
         counts = self.recent_requests.counts.webhooks
         counts.requests += 1
         counts.refused += not is_accepted
@@ -141,7 +167,7 @@ class WebhookSender:
             event.answer = answer
             self.recent_requests.mark_changed(event.request_id)
         is_news = self.recent_requests.record_webhook_error(
-            self.url, None if is_accepted else answer
+            url.partition("?")[0], None if is_accepted else answer
         )
         if is_news and is_accepted:
             log.info("webhook_taken_again", answer=answer)

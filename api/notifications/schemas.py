@@ -214,11 +214,15 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WarningView(msgspec.Struct, kw_only=True, frozen=True):
-    """A channel that is about to fail or to be suppressed, although the request is valid."""
+    """What is likely to go wrong, although the request is valid: on a channel, or by a field."""
 
-    channel: Annotated[Channel, Meta(examples=["whatsapp"])]
+    channel: Annotated[Channel | None, Meta(examples=["whatsapp"])] = None
+    """Null: the warning is about a field."""
+    pointer: Annotated[str | None, Meta(examples=[None])] = None
+    """The field that differs from the type's schema; null: the warning is about a channel."""
     code: Annotated[str, Meta(examples=["window_closed"])]
-    """The failure code that the delivery would end with, or `may_be_clipped`."""
+    """The failure code that the delivery would end with, `may_be_clipped`, or what is wrong with
+    the field."""
     detail: Annotated[str, Meta(examples=[WINDOW_CLOSED])]
 
 
@@ -226,7 +230,7 @@ class AcceptedNotificationView(NotificationView, kw_only=True, frozen=True):
     """A notification as it was accepted."""
 
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
-    """Channels that are about to fail or to be suppressed."""
+    """Channels that are about to fail or to be suppressed; fields that differ from a schema."""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
@@ -408,7 +412,12 @@ def accepted_view(
 
 def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
     return [
-        WarningView(channel=warning.channel, code=warning.code.value, detail=warning.detail)
+        WarningView(
+            channel=warning.channel,
+            pointer=warning.pointer,
+            code=str(warning.code),
+            detail=warning.detail,
+        )
         for warning in found
     ]
 
@@ -478,7 +487,7 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     """The goal after which no later step is sent; null without a plan."""
     channels: list[ChannelPreviewView]  # All channels, in a fixed order
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
-    """Channels that are about to fail or to be suppressed."""
+    """Channels that are about to fail or to be suppressed; fields that differ from a schema."""
 
 
 def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:

@@ -1,21 +1,22 @@
 """Structures of the type and template operations."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
-from domain.states import Category, Priority
+from domain.states import Category, Priority, SchemaMode
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
 from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
-from notifications.content.templates import Parts, Version
+from notifications.content.templates import Part, Parts, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.validation import (
@@ -56,6 +57,9 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     actions: Annotated[list[ActionRequest], Meta(examples=[[]])] = []
     approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
     example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
+    schema: dict[str, Any] | None = None
+    """JSON Schema of a request's data; null: none."""
+    schema_mode: Annotated[SchemaMode, Meta(examples=["reject"])] = SchemaMode.REJECT
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
     is_active: Annotated[bool, Meta(examples=[True])]
     template_version: Annotated[int, Meta(examples=[0])]
@@ -98,6 +102,8 @@ def type_view(document: NotificationTypeDocument) -> TypeView:
         or DEFAULT_FALLBACK_AFTER_SECONDS,
         approved_templates=document.get("approved_templates") or [],
         actions=document.get("actions") or [],
+        schema=json.loads(text) if (text := document.get("schema")) else None,
+        schema_mode=SchemaMode(document.get("schema_mode") or SchemaMode.REJECT),
     )
 
 
@@ -118,15 +124,24 @@ def version_view(version: Version, *, published_number: int) -> TemplateVersionV
 Source = Annotated[str, Meta(description="Liquid; see docs/guides/templates.md for the filters.")]
 
 
-class PartsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template in one language. Omitted parts are built-in or derived from the others."""
+if TYPE_CHECKING:
 
-    subject: Source | None = None
-    body: Source | None = None
-    email_html: Source | None = None
-    push_title: Source | None = None
-    push: Source | None = None
-    whatsapp: Source | None = None
+    class PartsRequest(msgspec.Struct):
+        """Its fields follow from the channels, which a type checker can't know."""
+
+else:
+    PartsRequest = msgspec.defstruct(
+        "PartsRequest",
+        [(part.value, Source | None, None) for part in Part],
+        namespace={
+            "__doc__": "A template in one language. Omitted parts are built-in or derived from the "
+            "others."
+        },
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class TemplateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -217,9 +217,10 @@ class Installation(Service):
         web.is_usable = lambda: is_healthy(self.url)
         return web
 
-    def worker(self, name: str = "worker", *, queues: str = "") -> Program:
+    def worker(self, name: str = "worker", *, queues: str = "", is_urgent: bool = False) -> Program:
         """Return a Celery worker as in production; ``queues``: comma-separated, or all."""
-        command = worker_command(name, *(("--queues", queues) if queues else ()))
+        options = (*(("--queues", queues) if queues else ()), *(["--urgent"] if is_urgent else ()))
+        command = worker_command(name, *options)
         return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
 
     def workers(self, count: int) -> list[Program]:

@@ -27,7 +27,19 @@ from providers.contract import ReceiptKind
 from .wait_reasons import WAIT_LABELS, Label
 
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
-CHANNELS: Mapping[Channel, str] = {channel: channel.spec.label for channel in Channel}
+
+
+class _ChannelLabels(dict[Channel, str]):
+    """Labels of channels. That of an unknown one is its name."""
+
+    def __missing__(self, channel: Channel) -> str:
+        """Return the label of a channel that another version has."""
+        return channel.spec.label
+
+
+CHANNELS: Mapping[Channel, str] = _ChannelLabels(
+    {channel: channel.spec.label for channel in Channel}
+)
 STATUS_LABELS: Mapping[NotificationStatus, Label] = {
     N.CREATED: ("Scheduled or held", "calm"),
     N.QUEUED: ("Queued", "info"),

@@ -20,6 +20,7 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.RATE_LIMITED: ("Rate limited", "warning"),
     W.DECRYPTION_FAILED: ("Held: decryption failed", "danger"),
     W.STEP: ("Held: later step", "calm"),
+    W.UNKNOWN_CHANNEL: ("Held: unknown channel", "warning"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }
 WAITS_UNTIL: Mapping[WaitReason, str] = {
@@ -49,4 +50,5 @@ HELD_ADVICE: Mapping[WaitReason, str] = {
     W.RATE_LIMITED: "Wait. The provider's rate limit is reached. No attempt is used.",
     W.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
     W.STEP: "Wait. It is sent at that time unless an earlier step has reached the recipient.",
+    W.UNKNOWN_CHANNEL: "Run the version that has the channel, or cancel it. No attempt is used.",
 }

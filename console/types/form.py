@@ -20,7 +20,8 @@ from unfold.widgets import (
 from domain.channels import Channel
 from domain.plans import Until
 from domain.retry import MAX_RETRIES, UnknownPolicy
-from notifications.catalog import definitions, plans, types
+from domain.states import SchemaMode
+from notifications.catalog import definitions, plans, schemas, types
 from notifications.catalog.definitions import (
     ActionRequest,
     TypeRequest,
@@ -55,6 +56,12 @@ UNKNOWN_LABELS = {
     UnknownPolicy.FAIL: "Don't retry",
 }
 
+SCHEMA_MODE_LABELS = {
+    SchemaMode.OFF: "Accept the request, without a check",
+    SchemaMode.WARN: "Accept the request, with warnings in the response",
+    SchemaMode.REJECT: "Reject the request",
+}
+
 WEAKEN = "notifications.weaken_notificationtype"
 NOT_ALLOWED = "The type is critical or sensitive: changing this needs the permission to weaken it."
 _NOUNS = {"plan": "step", "digest": "", "actions": "action", "approved_templates": "template"}
@@ -74,6 +81,19 @@ class JsonTextField(forms.JSONField):
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Return whether the value differs; two empty ones don't."""
         return super().has_changed(initial or None, data)
+
+
+class SchemaField(JsonTextField):
+    """A JSON Schema as indented text. It is stored as a text, too."""
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text of a stored schema; one that isn't JSON stays as it was sent."""
+        is_stored = isinstance(value, str) and not isinstance(value, InvalidJSONInput)
+        return super().prepare_value(json.loads(value) if is_stored and value else value)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether the schema differs, in any spelling of the text."""
+        return super().has_changed(json.loads(initial) if initial else None, data)
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -137,6 +157,18 @@ class NotificationTypeForm(forms.ModelForm):
     example_data = JsonTextField(
         required=False,
         help_text="Variables for previews, as a JSON object.",
+    )
+    schema = SchemaField(
+        required=False,
+        help_text="JSON Schema of the variables, as an object. Empty: requests are only checked "
+        "for the variables that the template needs.",
+    )
+    schema_mode = forms.ChoiceField(
+        label="If data differs from the schema",
+        choices=[(mode.value, SCHEMA_MODE_LABELS[mode]) for mode in SchemaMode],
+        initial=SchemaMode.REJECT.value,
+        required=False,
+        widget=UnfoldAdminSelectWidget,
     )
 
     plan_until = forms.ChoiceField(
@@ -234,6 +266,19 @@ class NotificationTypeForm(forms.ModelForm):
             raise forms.ValidationError('Enter an object, such as {"order": "12345"}.')
         return data
 
+    def clean_schema(self) -> dict[str, Any] | None:
+        """Return the schema or None. Raises ValidationError unless it is an object."""
+        schema = self.cleaned_data["schema"]
+        if schema in (None, ""):
+            return None
+        if not isinstance(schema, dict):
+            raise forms.ValidationError('Enter an object, such as {"type": "object"}.')
+        return schema
+
+    def clean_schema_mode(self) -> str:
+        """Return the mode or, if empty, the default."""
+        return self.cleaned_data["schema_mode"] or SchemaMode.REJECT.value
+
     def clean(self) -> dict[str, Any]:
         """Validate the fields as the API does; return them as they are stored."""
         given: dict[str, Any] = self.cleaned_data
@@ -272,10 +317,12 @@ class NotificationTypeForm(forms.ModelForm):
 def _storable(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with the API's structures as the dicts and lists that a model takes."""
     structures = ("plan", "digest", "actions", "approved_templates")
-    return {
+    stored = {
         name: msgspec.to_builtins(value) if name in structures else value
         for name, value in given.items()
     }
+    schema = given.get("schema")
+    return stored | {"schema": schemas.dump(schema) if schema else ""}
 
 
 def _converted(value: Any, kind: Any, otherwise: str) -> Any:

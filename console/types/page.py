@@ -58,7 +58,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
         section("Digest", "digest"),
         section("Inbox", "actions"),
         section("WhatsApp", "approved_templates"),
-        section("Variables", "example_data", "sensitive_variables"),
+        section("Variables", "example_data", "schema", "schema_mode", "sensitive_variables"),
     )
 
     @admin.display(description="Channels")

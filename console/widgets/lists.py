@@ -14,7 +14,7 @@ from django.contrib.admin.utils import quote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.db import DatabaseError
+from django.db import DatabaseError, IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
@@ -22,7 +22,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
-from pymongo.errors import PyMongoError
+from pymongo.errors import DuplicateKeyError, PyMongoError
 from unfold.admin import ModelAdmin, checkbox
 from unfold.views import ChangeList
 
@@ -86,6 +86,13 @@ def is_timeout(error: BaseException) -> bool:
     """Return whether a read exceeded its time limit."""
     cause = error if isinstance(error, PyMongoError) else error.__cause__
     return isinstance(cause, PyMongoError) and cause.timeout
+
+
+def _was_overtaken(error: DatabaseError | DuplicateKeyError) -> bool:
+    """Return whether a write failed because of what another has stored or deleted meanwhile."""
+    # That nothing was left to change is an error of Django's own, without a cause.
+    is_gone = type(error) is DatabaseError and error.__cause__ is None
+    return is_gone or isinstance(error, IntegrityError | DuplicateKeyError)
 
 
 class BoundedChangeList(ChangeList):
@@ -266,6 +273,20 @@ class ConsoleAdmin(ModelAdmin):
             data |= {"title": self.object_title(shown), "subtitle": None}
         return response
 
+    def changeform_view(self, *args: Any, **options: Any) -> HttpResponse:
+        """Show or store a form; again, if another user or client was faster.
+
+        The form then finds what was stored after its check, and names it beside what was entered.
+        """
+        shown: HttpResponse
+        try:
+            shown = super().changeform_view(*args, **options)
+        except (DatabaseError, DuplicateKeyError) as error:
+            if not _was_overtaken(error):
+                raise
+            shown = super().changeform_view(*args, **options)
+        return shown
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
     ) -> Any:
@@ -296,7 +317,8 @@ class ConsoleAdmin(ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store a new object or, of an existing one, the fields that the user changed."""
         if not change:
-            obj.save()
+            # Without this, Django replaces what another has added with the same ID.
+            obj.save(force_insert=True)
         elif names := self.changed_columns(form):
             automatic = (
                 field.name for field in self.opts.fields if getattr(field, "auto_now", False)

@@ -6,16 +6,19 @@ A module with a ``SPEC`` is a channel: nothing else names it. Code asks for a tr
 
 import hashlib
 import pkgutil
+import re
 from collections.abc import Mapping
 from enum import EnumType, StrEnum
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..addresses import AddressKind
-from .spec import ChannelSpec, PartSpec, Targets
+from .spec import ChannelSpec, PartSpec, Targets, unknown_spec
 
 _Member = TypeVar("_Member")
 _NO_CHANNELS = frozenset({"spec"})
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 
 def _find_specs() -> Mapping[str, ChannelSpec]:
@@ -46,14 +49,28 @@ else:
 class Channel(StrEnum, metaclass=OpenEnum):
     """A channel that reaches a recipient."""
 
+    # A name that this version has no module for is a channel, too, because another version may have
+    # stored it: during an upgrade, or before a return to this version. It is in no list, has no
+    # address, and nothing is sent on it. Names from requests are compared with the lists.
     _ignore_ = "_name"
     for _name in _SPECS:
         vars()[_name.upper()] = _name
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Channel | None":
+        return (
+            _unknown_channel(value) if isinstance(value, str) and _NAME.fullmatch(value) else None
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this version can send on it."""
+        return self.value in _SPECS
+
     @property
     def spec(self) -> ChannelSpec:
         """What is special about it."""
-        return _SPECS[self.value]
+        return _SPECS.get(self.value) or unknown_spec(self.value)
 
     @property
     def address_kind(self) -> AddressKind:
@@ -71,6 +88,13 @@ class Channel(StrEnum, metaclass=OpenEnum):
     def has_devices(self) -> bool:
         """Whether a message goes to each device of the recipient."""
         return self.spec.targets is Targets.DEVICES
+
+
+@lru_cache(maxsize=64)
+def _unknown_channel(name: str) -> Channel:
+    channel = str.__new__(Channel, name)
+    channel._name_, channel._value_ = name.upper(), name
+    return channel
 
 
 def _with_targets(targets: Targets) -> tuple[Channel, ...]:

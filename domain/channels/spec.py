@@ -6,6 +6,7 @@ resolves :class:`Targets`, and ``notifications/content/rendering.py`` builds a :
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from ..addresses import AddressKind
 
@@ -19,6 +20,8 @@ class Targets(StrEnum):
     """Each device of the recipient, whose receipts decide the state together."""
     INBOX = "inbox"
     """The recipient's inbox: the message is delivered by being stored. One channel has it."""
+    NOTHING = "nothing"
+    """Nobody: this version doesn't know the channel."""
 
 
 class Shape(StrEnum):
@@ -116,3 +119,27 @@ class ChannelSpec:
     """The provider knows a person by other names than the address, such as a user ID."""
     reports_other_spellings: bool = False
     """Receipts may name another spelling of the address than the one that was sent to."""
+
+
+@lru_cache(maxsize=64)
+def unknown_spec(name: str) -> ChannelSpec:
+    """Return the spec of a channel that another version has: its plain name, and no traits."""
+    unknown = f"This version has no channel `{name}`."
+    return ChannelSpec(
+        name=name,
+        order=1_000,
+        label=name,
+        icon="help",
+        targets=Targets.NOTHING,
+        reach=Reach(
+            pointer="/channels",
+            fields=(),
+            refusal=unknown,
+            obstacle=unknown,
+            resend_obstacle=unknown,
+            test_label=name,
+            test_input="text",
+        ),
+        shape=Shape.ITEM,
+        preview="item",
+    )

@@ -132,6 +132,7 @@ def prepare_page(
                 now=now,
                 render_cache=render_cache,
                 has_device=user_id in device_owners,
+                is_data_checked=True,
             ).notification
         except InvalidRequestError as refusal:
             page.reject(user_id, refusal)
@@ -157,6 +158,8 @@ def _reachable_channels(
                 return has_device
             case Targets.INBOX:
                 return True
+            case Targets.NOTHING:
+                return False
 
     return [channel.value for channel in named_channels if is_reachable(channel)]
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from domain.channels import INBOX, Channel
 from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Priority
+from domain.states import Category, Priority, SchemaMode
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 
 from .. import validation
@@ -25,7 +25,7 @@ from ..validation import (
     is_all,
     parse_channels,
 )
-from . import plans, types
+from . import plans, schemas, types
 from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
 from .plans import PlanRequest, parse_plan
 from .types import ActionStyle
@@ -206,6 +206,28 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             examples=[{"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}],
         ),
     ] = {}
+    schema: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="JSON Schema of a request's `data`, of the subset in "
+            "docs/guides/templates.md; null: none.",
+            examples=[
+                {
+                    "type": "object",
+                    "properties": {"order_id": {"type": "integer"}, "amount": {"type": "string"}},
+                    "required": ["order_id"],
+                }
+            ],
+        ),
+    ] = None
+    schema_mode: Annotated[
+        str,
+        enum_of(SchemaMode),
+        Meta(
+            description="For a request whose data differs from the schema: `reject` it, accept it "
+            "with `warn`ings, or don't check (`off`)."
+        ),
+    ] = SchemaMode.REJECT.value
     sensitive_variables: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
         Meta(max_length=MAX_SENSITIVE_VARIABLES),
@@ -270,6 +292,7 @@ def validate_type(
     _check_digest(request, channels, problems)
     _check_actions(request, problems)
     _check_variables(request, problems)
+    _check_schema(request, problems)
     _check_whatsapp_templates(request, problems)
     removed = removed_secrets(before, request)
     if unconfirmed := [name for name in removed if name not in request.confirm_not_sensitive]:
@@ -283,6 +306,7 @@ def validate_type(
         "channels": [channel.value for channel in channels],
         "fallback_channel": fallback.value if fallback else None,
         "plan": plans.stored_plan(plan) if plan else None,
+        "schema": "" if request.schema is None else schemas.dump(request.schema),
         "sensitive_variables": list(dict.fromkeys(request.sensitive_variables)),
         "approved_templates": [
             {name: value for name, value in template.items() if value is not None}
@@ -298,7 +322,12 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
     if not request.name.strip():
         problems.add("/name", "blank", "Must not be blank.")
     problems.check_one_line(request.name, "/name")
-    vocabularies = {"category": Category, "priority": Priority, "on_unknown": UnknownPolicy}
+    vocabularies = {
+        "category": Category,
+        "priority": Priority,
+        "on_unknown": UnknownPolicy,
+        "schema_mode": SchemaMode,
+    }
     if request.max_priority is not None:
         vocabularies["max_priority"] = Priority
     for field, vocabulary in vocabularies.items():
@@ -411,6 +440,24 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     for index, name in enumerate(request.confirm_not_sensitive):
         if not types.VARIABLE.fullmatch(name):
             problems.add(f"/confirm_not_sensitive/{index}", "invalid", "Not a valid variable name.")
+
+
+def _check_schema(request: TypeRequest, problems: ProblemCollector) -> None:
+    """Add a problem if the schema isn't one, or the example data differs from it."""
+    if request.schema is None:
+        return
+    own = ProblemCollector()
+    if _exceeds_depth(request.schema, schemas.MAX_DEPTH):
+        own.add("/schema", "too_deep", f"Nesting exceeds {schemas.MAX_DEPTH} levels.")
+    else:
+        validation.check_storable(request.schema, "/schema", own, in_data=False)
+    if not own.problems:
+        schemas.check_schema(request.schema, own, pointer="/schema")
+    found = own.problems or schemas.find_mismatches(
+        schemas.dump(request.schema), request.example_data, pointer="/example_data"
+    )
+    for problem in found:
+        problems.add(problem.pointer, problem.code, problem.detail)
 
 
 def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) -> None:

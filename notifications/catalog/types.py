@@ -12,7 +12,7 @@ from domain.channels import Channel
 from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
-from domain.states import Category, Priority
+from domain.states import Category, Priority, SchemaMode
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
@@ -22,6 +22,7 @@ from notifyproject.platform.cache import SharedCache
 from .default_types import DEFAULT_TYPES
 from .digests import digest_of
 from .plans import DEFAULT_FALLBACK_AFTER_SECONDS, plan_of
+from .schemas import DataSchema, data_schema
 
 MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
@@ -77,6 +78,7 @@ class TypeConfig:
     notify_before: timedelta | None = None  # Reminder lead time; None if the type isn't a reminder
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
+    schema: DataSchema | None = None  # None: data isn't checked
     plan: Plan | None = None
     digest: Digest | None = None
     actions: tuple[Action, ...] = ()
@@ -242,6 +244,8 @@ def add_missing_types() -> int:
         fields |= {
             "categories": [fields["category"]],
             "template_version": 0,
+            "schema": "",
+            "schema_mode": SchemaMode.REJECT.value,
             "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
             "is_active": True,
             "created_at": now,
@@ -299,6 +303,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         notify_before=None if lead_time is None else timedelta(seconds=lead_time),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
+        schema=data_schema(document.get("schema"), document.get("schema_mode")),
         plan=plan_of(document),
         digest=digest_of(document),
         actions=tuple(

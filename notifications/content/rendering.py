@@ -118,7 +118,7 @@ def render_text(
     if subject is None or body is None:
         raise TemplateError("unknown_template", "Unknown template.")
     for channel in channels:
-        for part in CHANNEL_PARTS[channel].values():
+        for part in CHANNEL_PARTS.get(channel, {}).values():
             _render_part(name, version, part, recipient, variables, cache=render_cache)
     return clean_line(subject), body.strip()
 
@@ -174,7 +174,7 @@ def render_message(
     current = data if now is None else data_at(content, data, now=now)
     accepted = (data, accepted_recipient or recipient)
     context = _RenderContext(
-        content, current, recipient, accepted=accepted, parts=CHANNEL_PARTS[channel]
+        content, current, recipient, accepted=accepted, parts=CHANNEL_PARTS.get(channel, {})
     )
     subject, text = context.render_subject_and_body()
     message = Message(

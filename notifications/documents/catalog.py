@@ -71,6 +71,8 @@ class NotificationTypeDocument(TypedDict):
     notify_before_seconds: NotRequired[int | None]
     on_unknown: str
     example_data: dict[str, Any]
+    schema: NotRequired[str]
+    schema_mode: NotRequired[str]
     sensitive_variables: list[str]
     template_version: NotRequired[int]
     fallback_channel: NotRequired[str | None]

@@ -27,7 +27,7 @@ from .requests import (
     ScopeRequiredError,
 )
 from .times import is_adjusted
-from .warnings import AcceptanceWarning, find_warnings
+from .warnings import AcceptanceWarning, find_warnings, mismatch_warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,9 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
-    warnings = find_warnings(
-        prepared.notification, are_channels_named=names_channels(request), now=now
+    warnings = (
+        *mismatch_warnings(prepared.mismatches),
+        *find_warnings(prepared.notification, are_channels_named=names_channels(request), now=now),
     )
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(

@@ -1,8 +1,9 @@
 """Builds a notification from a request: recipient, priority, channels, content, and times."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from bson import ObjectId
 
@@ -14,7 +15,7 @@ from domain.channels import Channel, channels_of
 from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
 from domain.plans import FIRST_STEP, Plan, may_reach
-from domain.states import DeliveryStatus, Priority
+from domain.states import DeliveryStatus, Priority, SchemaMode
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
@@ -27,6 +28,7 @@ from ..catalog.types import TypeConfig
 from ..content.engine import RenderCache
 from ..content.redaction import redact
 from ..validation import (
+    FieldProblem,
     InvalidLanguageError,
     ProblemCollector,
     has_control_characters,
@@ -112,6 +114,8 @@ class Prepared:
 
     notification: NewNotification
     is_time_adjusted: bool = False
+    mismatches: Sequence[FieldProblem] = ()
+    """Where the data differs from a schema that only warns."""
 
 
 def prepare(
@@ -123,11 +127,13 @@ def prepare(
     now: datetime,
     render_cache: RenderCache | None = None,
     has_device: bool | None = None,
+    is_data_checked: bool = False,
 ) -> Prepared:
     """Validate a request and return the notification to store.
 
     ``render_cache`` is shared by the recipients of a batch. ``has_device`` is None if devices have
-    not been read. Raises InvalidRequestError with every problem, and ScopeRequiredError.
+    not been read. ``is_data_checked``: the data was checked against the schema before. Raises
+    InvalidRequestError with every problem, and ScopeRequiredError.
     """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
@@ -139,6 +145,7 @@ def prepare(
             problems.check_one_line(text, f"/{field}")
     _check_devices(request, snapshot, problems)
     event_at = intake_times.event_to_show(request)
+    given = request.data
     request = intake_times.apply_reminder(
         request, type_config=type_config, registered=registered, now=now, problems=problems
     )
@@ -152,6 +159,9 @@ def prepare(
         type_config = replace(type_config, template_version=caller.template_version)
     if type_config.digest is not None and DIGEST_VARIABLE in request.data:
         problems.add(f"/data/{DIGEST_VARIABLE}", "reserved", "Reserved for the digest.")
+    mismatches: Sequence[FieldProblem] = ()
+    if not is_data_checked:
+        mismatches = _check_data(request, given, type_config=type_config, problems=problems)
     deliveries, plan = choose_channels(
         request,
         type_config=type_config,
@@ -223,7 +233,11 @@ def prepare(
         ignores_limits=request.ignore_limits,
         created_at=now,
     )
-    return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)
+    return Prepared(
+        notification=notification,
+        is_time_adjusted=times.is_time_adjusted,
+        mismatches=mismatches,
+    )
 
 
 def names_channels(request: NotificationRequest) -> bool:
@@ -258,6 +272,35 @@ def _find_type(request: NotificationRequest, problems: ProblemCollector) -> Type
         suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
         problems.add("/type", "unknown_type", f"Unknown type.{suggestion}")
         return None
+
+
+def _check_data(
+    request: NotificationRequest,
+    given: Mapping[str, Any],
+    *,
+    type_config: TypeConfig,
+    problems: ProblemCollector,
+) -> Sequence[FieldProblem]:
+    """Check data against the schema of the template's type. Return where it differs if it may.
+
+    A request with its own body uses no template, and its data is free. ``given`` is the data
+    without the variables of a reminder: a schema can require these, and needn't know them.
+    """
+    if request.content.body is not None:
+        return ()
+    name = request.content.template_id or type_config.slug
+    template_type = type_config if name == type_config.slug else types.find_type(name)
+    if template_type is None or template_type.schema is None:
+        return ()
+    found = template_type.schema.find_mismatches(request.data)
+    if found and len(given) < len(request.data):
+        added = {f"/data/{name}" for name in request.data.keys() - given.keys()}
+        found = [problem for problem in found if problem.pointer not in added]
+    if not found or template_type.schema.mode is SchemaMode.WARN:
+        return found
+    for problem in found:
+        problems.add(problem.pointer, problem.code, problem.detail)
+    return ()
 
 
 def choose_channels(

@@ -20,7 +20,13 @@ from ..content.engine import TemplateError
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, names_channels, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
-from .warnings import AcceptanceWarning, find_clipped, find_limits_reached, find_warnings
+from .warnings import (
+    AcceptanceWarning,
+    find_clipped,
+    find_limits_reached,
+    find_warnings,
+    mismatch_warnings,
+)
 
 CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 TEST_TYPE = "transactional"
@@ -85,6 +91,7 @@ def preview(
         channels=channels,
         is_time_adjusted=prepared.is_time_adjusted,
         warnings=(
+            *mismatch_warnings(prepared.mismatches),
             *find_warnings(
                 prepared.notification, are_channels_named=names_channels(request), now=now
             ),

@@ -1,6 +1,6 @@
 """Warnings in an accepted request's response about channels that will probably not send."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +17,7 @@ from recipients import service_windows
 
 from ..catalog import limits, types
 from ..content import rendering
+from ..validation import FieldProblem
 
 WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
@@ -44,11 +45,23 @@ class WarningCode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceWarning:
-    """A channel that will probably fail or be suppressed, and its probable failure code."""
+    """A channel that will probably fail or be suppressed, or a field that differs from a schema.
 
-    channel: Channel
-    code: FailureCode | WarningCode
+    The code is the channel's probable failure code, or the field's problem.
+    """
+
+    channel: Channel | None = None
+    pointer: str | None = None
+    code: str
     detail: str
+
+
+def mismatch_warnings(found: Sequence[FieldProblem]) -> tuple[AcceptanceWarning, ...]:
+    """Return a warning for each field of an accepted request that differs from the schema."""
+    return tuple(
+        AcceptanceWarning(pointer=problem.pointer, code=problem.code, detail=problem.detail)
+        for problem in found
+    )
 
 
 def find_warnings(

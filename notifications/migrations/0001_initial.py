@@ -175,6 +175,8 @@ class Migration(migrations.Migration):
                 ('notify_before_seconds', models.IntegerField(blank=True, null=True)),
                 ('on_unknown', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.retry.UnknownPolicy), default=domain.retry.UnknownPolicy['RETRY'], max_length=40)),
                 ('example_data', models.JSONField(blank=True, default=dict)),
+                ('schema', models.TextField(blank=True)),
+                ('schema_mode', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.states.SchemaMode), default=domain.states.SchemaMode['REJECT'], max_length=40)),
                 ('sensitive_variables', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),
                 ('template_version', models.IntegerField(default=0, editable=False)),
                 ('fallback_channel', models.CharField(blank=True, choices=functools.partial(notifyproject.db.fields.choices, domain.channels.Channel), max_length=40, null=True)),

@@ -7,7 +7,7 @@ from django_mongodb_backend.fields import ArrayField
 
 from domain.channels import Channel
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Priority
+from domain.states import Category, Priority, SchemaMode
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime
 
 SLUG_LENGTH = 64
@@ -40,6 +40,11 @@ class NotificationType(models.Model):
     on_unknown = choice_field(UnknownPolicy, default=UnknownPolicy.RETRY)
     example_data = models.JSONField(default=dict, blank=True)
     """Variables for previews; their names document what the templates need."""
+    schema = models.TextField(blank=True)
+    """JSON Schema of a request's ``data``, as a text, because its keys may begin with ``$``; empty:
+    none."""
+    schema_mode = choice_field(SchemaMode, default=SchemaMode.REJECT)
+    """What happens to a request whose data differs from the schema."""
     sensitive_variables = ArrayField(
         models.CharField(max_length=VARIABLE_LENGTH), default=list, blank=True
     )

@@ -80,6 +80,8 @@ def enqueue_wakeups(documents: Iterable[NotificationDocument], *, now: datetime)
                 groups.setdefault(group, []).append(document["_id"])
     for (client_id, channel, priority, at), ids in groups.items():
         queue = FairQueue(client_id, Channel(channel), Priority(priority))
+        if not queue.channel.is_known:
+            continue
         if at <= now:
             _enqueue_due(queue, ids, now=now)
         elif at - now <= HORIZON:

@@ -15,7 +15,6 @@ from typing import IO
 
 from sandbox import assembly
 
-from ..settings.base import urgent_queue_names
 from ..settings.environment import DATA_DIR, STACK_FILE, current, is_alive
 from ..settings.kinds import split_list
 from ..supervision import forking, loading
@@ -126,7 +125,7 @@ def programs(addresses: Addresses) -> list[Program]:
     )
     return [
         Program(name="sandbox", command=sandbox, is_forked=True),
-        *service_programs(choices, urgent_queues=urgent_queue_names()),
+        *service_programs(choices),
     ]
 
 

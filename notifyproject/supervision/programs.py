@@ -22,7 +22,7 @@ class Choices:
     """Whether the programs say little about their start."""
 
 
-def service_programs(choices: Choices, *, urgent_queues: list[str]) -> list[Program]:
+def service_programs(choices: Choices) -> list[Program]:
     """Return the programs other than servers, all of which are forked."""
     gunicorn = [sys.executable, "-m", "gunicorn"]
     # Its control socket needs a thread, and a process with threads is no parent of web processes.
@@ -64,7 +64,7 @@ def service_programs(choices: Choices, *, urgent_queues: list[str]) -> list[Prog
             f"--graceful-timeout={choices.stream_seconds}",
         ],
         "worker": [*worker, "--hostname", "worker@%h"],
-        "urgent": [*worker, "--hostname", "urgent@%h", "--queues", ",".join(urgent_queues)],
+        "urgent": [*worker, "--hostname", "urgent@%h", "--urgent"],
         "beat": [*celery, "beat", "--loglevel=WARNING", "--pidfile", ""],
     }
     return [

@@ -4,7 +4,6 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from ..settings.base import urgent_queue_names
 from . import loading
 from .forking import UnsafeForkError
 from .output import InheritedOutput
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str]) -> str | None:
     supervisor = Supervisor(output=InheritedOutput(), stop_seconds=STOP_SECONDS)
     try:
         loading.load()
-        for program in service_programs(choices, urgent_queues=urgent_queue_names()):
+        for program in service_programs(choices):
             supervisor.start(program)
         supervisor.run()
     except (ProgramFailedError, UnsafeForkError) as problem:

@@ -1,7 +1,14 @@
 """The interface of a provider. docs/reference/sandbox.md describes how to add one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    MutableSet,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -24,8 +31,18 @@ class Channel(StrEnum):
     EMAIL = "email"
     PUSH = "push"
     WHATSAPP = "whatsapp"
+    SMS = "sms"
+    ROOM = "room"
     NONE = "none"
     """For requests without a message, such as authentication."""
+
+    @property
+    def label(self) -> str:
+        """The name as people read it."""
+        return _LABELS.get(self, self.capitalize())
+
+
+_LABELS: Mapping[Channel, str] = {Channel.WHATSAPP: "WhatsApp", Channel.SMS: "SMS"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +78,8 @@ class PlannedEvent:
     delay: float
     payload: dict[str, Any]
     """The event's content, without the time, which is set when the event is sent."""
+    url: str | None = None
+    """The receiver; None: that of the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +98,7 @@ class RequestResult:
     message_id: str | None = None
     is_json: bool = False
     logged_body: bytes | None = None
-    """JSON that the log has instead of the body, which contains credentials."""
+    """JSON that the log has instead of the body, which contains credentials or is a form."""
     events: tuple[PlannedEvent, ...] = ()
 
 
@@ -137,6 +156,15 @@ class InboundMessage(msgspec.Struct, forbid_unknown_fields=True):
     timestamp: int | None = None
 
 
+class SubscriptionRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request to the control API for the subscription of a browser."""
+
+    host: str
+    name: str
+    application_server_key: str | None = None
+    """The public key in base64url that alone may push to it; None: any key may."""
+
+
 class WebhookFormat(Protocol):
     """How a provider posts its events: batches, encoding, and signatures."""
 
@@ -153,8 +181,11 @@ class WebhookFormat(Protocol):
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
         """Return the body of one POST."""
 
-    def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
-        """Return the headers of one POST, with the signature of ``body``."""
+    def headers(self, body: bytes, *, url: str, now: datetime) -> dict[str, str]:
+        """Return the headers of one POST, with the signature of ``body``, and perhaps the URL."""
+
+    def may_repeat(self, url: str, *, status: int | None, repeats: int) -> bool:
+        """Return whether a POST is repeated that got this status, or None: no response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +207,8 @@ class Provider(ABC):
     recipient_pattern: ClassVar[str] = "{}"
     """The form of magic recipients; ``{}`` is the outcome's name."""
     event_kinds: ClassVar[frozenset[str]] = frozenset()
+    takes_replies: ClassVar[bool] = False
+    """Whether people can write to the sender."""
 
     @abstractmethod
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
@@ -199,9 +232,19 @@ class Provider(ABC):
         """Return the requested event about a message. Raises ValueError if impossible."""
         raise ValueError("This provider reports nothing.")
 
+    def memory(self) -> Sequence[MutableSet[str] | MutableMapping[str, Any]]:
+        """Return what it remembers of earlier messages, such as opt-outs. A reset clears it."""
+        return ()
+
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
         """Return the event of an inbound message. Raises ValueError if impossible."""
         raise ValueError("This provider takes no messages from people.")
+
+    def make_subscription(
+        self, requested: SubscriptionRequest, *, origin: str
+    ) -> Mapping[str, Any]:
+        """Return a browser's subscription at the sandbox's ``origin``. Raises ValueError."""
+        raise ValueError("Browsers don't subscribe at this provider.")
 
     def choose_outcome(
         self, recipient: str, *, magic: Callable[[str], str], is_message: bool = True

@@ -20,6 +20,12 @@ LIMITED = {
         ("notifications/content/inliner.py", "MAX_STACK_BYTES"),
         ("notifications/content/markup.py", "MAX_NESTING"),
     ],
+    "jsonschema-rs": [
+        ("api/http/body.py", "MAX_DEPTH"),
+        ("notifications/catalog/definitions.py", "schemas.MAX_DEPTH"),
+        ("notifications/catalog/schemas.py", "MAX_DEFINITIONS"),
+        ("notifications/catalog/schemas.py", "MAX_PATTERN_BYTES"),
+    ],
     "msgspec": [
         ("api/http/body.py", "MAX_DEPTH"),
         ("api/http/body.py", "MAX_PROPERTIES"),
@@ -56,6 +62,7 @@ UNUSED = {
 IMPORTED_BY = {
     "css_inline": {"notifications/content/inliner.py"},
     "greenlet": {"notifyproject/lockstep.py"},
+    "jsonschema_rs": {"notifications/catalog/schemas.py"},
     "pycurl": {"providers/http_client.py"},
 }
 """The only files that may call a library that needs a limit for each call."""

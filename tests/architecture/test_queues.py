@@ -23,6 +23,7 @@ from notifyproject.settings.base import queue_names, urgent_queue_names
 from notifyproject.stack import running
 from tasks import schedule, tasks
 from tests.support.source import ROOT, SERVICE, calls, files, text
+from tests.support.subprocess import python
 from tests.support.tables import each_case
 
 PUBLISHERS = {
@@ -118,7 +119,22 @@ def test_one_worker_serves_all_queues_and_one_the_urgent_queues(
     found = workers()
     assert set(found) == {"worker", "urgent"}
     assert not {"-Q", "--queues", "-X", "--exclude-queues"} & set(found["worker"])
-    served = found["urgent"][found["urgent"].index("--queues") + 1]
+    assert "--urgent" in found["urgent"]
+
+
+URGENT_WORKER = """
+from notifyproject.celery import app
+
+served = []
+app.Worker.on_start = lambda worker: served.extend(app.amqp.queues.consume_from)
+app.Worker.start = lambda worker: worker.on_start()
+app.worker_main(["worker", "--urgent"])
+print(",".join(served))
+"""
+
+
+def test_urgent_worker_takes_the_critical_queue_of_each_channel() -> None:
+    (*_, served) = python("-c", URGENT_WORKER).split()
     assert served.split(",") == urgent_queue_names()
 
 

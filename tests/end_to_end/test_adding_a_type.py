@@ -1,5 +1,6 @@
 """The requests in docs/guides/templates.md work as described."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -97,3 +98,16 @@ def test_type_is_added_with_two_files_and_a_document(
 @each_case("part", list(Part))
 def test_page_names_every_part_and_its_file(part: Part) -> None:
     assert f"| `{part}` | `{part.file_name}` |" in PAGE
+
+
+def test_schema_of_the_page_refuses_the_data_of_the_page(app: App) -> None:
+    schema, problems = map(json.loads, re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[:2])
+    method, path, body = REQUESTS[0]
+    definition = json.dumps(json.loads(body) | schema).encode()
+    assert app.send(path, definition, method=method).status_code == 201
+    data = re.search(r'With these two fields.*?`"data": ({.*?})`', PAGE)
+    assert data is not None
+    content = {"template_id": "parcel_lost"}
+    answer = app.notify(type="parcel_lost", content=content, data=json.loads(data[1]))
+    found = [error for error in answer.json()["errors"] if error["pointer"].startswith("/data")]
+    assert found == problems["errors"]

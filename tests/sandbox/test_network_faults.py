@@ -7,14 +7,21 @@ from typing import Any
 import pytest
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
+from sandbox.providers.twilio import outcomes as twilio
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 from tests.support.clients.sandbox import QUICK, Box, RunSandbox, mail
 from tests.support.providers.sandbox_fcm import FCMClient, push
+from tests.support.providers.sandbox_twilio import TwilioClient
 from tests.support.providers.sandbox_whatsapp import WhatsAppClient
 from tests.support.waiting import LIMIT, ending, until
 
-ACCEPTED = {"sendgrid": 202, "fcm": 200, "whatsapp": 200}
-SEND_PATHS = {"sendgrid": "/v3/mail/send", "fcm": "/v1/projects/", "whatsapp": "/messages"}
+ACCEPTED = {"sendgrid": 202, "fcm": 200, "whatsapp": 200, "twilio": 201}
+SEND_PATHS = {
+    "sendgrid": "/v3/mail/send",
+    "fcm": "/v1/projects/",
+    "whatsapp": "/messages",
+    "twilio": "/2010-04-01/Accounts/",
+}
 
 
 @pytest.fixture(params=list(ACCEPTED))
@@ -34,12 +41,16 @@ def send(box: Box, provider: str) -> Callable[..., Any]:
             return box.send(mail(to), **options)
         if provider == "fcm":
             return pushes.post({"message": push(to)}, access=access, **options)
+        if provider == "twilio":
+            return TwilioClient(box=box).send(to, **options)
         return chats.send(to, **options)
 
     return send
 
 
 def recipient(provider: str, outcome: str) -> str:
+    if provider == "twilio":
+        return f"+447700{twilio.magic_suffix(outcome)}"
     if provider == "whatsapp":
         return f"+447700{magic_suffix(outcome)}"
     return f"{outcome}@example.com" if provider == "sendgrid" else f"{outcome}-1"

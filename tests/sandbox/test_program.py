@@ -71,8 +71,8 @@ def test_program_prints_its_url_and_stops_despite_open_connections(
         (signal.SIGINT, "--webhook-url http://x/a", "webhooks to http://x/a"),
         (
             signal.SIGTERM,
-            "--webhook-url http://x/a --whatsapp-webhook-url http://x/b",
-            "webhooks to http://x/a and http://x/b",
+            "--whatsapp-webhook-url http://x/b --twilio-webhook-url http://x/c",
+            "webhooks to http://x/b and http://x/c",
         ),
     ],
 )
@@ -97,6 +97,7 @@ def test_program_names_the_receivers_and_a_signal_ends_it_well(
         (["--port", "x"], "'x' is not a port"),
         (["--port", "0", "--webhook-url", "localhost:8000"], "is not an http or https URL"),
         (["--port", "0", "--whatsapp-webhook-url", "x"], "is not an http or https URL"),
+        (["--port", "0", "--twilio-webhook-url", "x"], "is not an http or https URL"),
         (["--port", "0", "--whatsapp-api-version", "26"], "'26' is not a version such as v26.0"),
         (["--port", "0", "--late-after", "soon"], "is not a number of seconds"),
         (["--port", "0", "--late-after", "-1"], "is not a number of seconds"),

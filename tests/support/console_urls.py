@@ -61,19 +61,23 @@ CHANGES = {
     "notifications_notification_cancel": "notifications.cancel_notification",
     "notifications_notification_run": "notifications.reschedule_notification",
     "notifications_notification_reschedule": "notifications.reschedule_notification",
-    "notifications_notification_lift": "notifications.resend_notification",
-    "notifications_notification_correct": "notifications.correct_address",
+    "notifications_notification_lift": "notifications.resend_notification"
+    "&recipients.delete_suppression",
+    "notifications_notification_correct": "notifications.correct_address"
+    "&notifications.resend_notification",
     "notifications_notification_restore": "notifications.restore_notification",
-    "notifications_notification_reveal": "notifications.reveal_addresses",
+    "notifications_notification_reveal": "notifications.reveal_addresses"
+    "&!notifications.view_addresses",
     "notifications_notificationtype_publish": "notifications.change_notificationtype",
     "notifications_notificationtype_try": "notifications.test_provider",
     "notifications_webhooklog_replay": "notifications.replay_webhooklog",
-    "recipients_recipient_reveal": "notifications.reveal_addresses",
+    "recipients_recipient_reveal": "notifications.reveal_addresses&!notifications.view_addresses",
     "recipients_recipient_sign_out": "recipients.sign_out_recipient",
     "recipients_recipient_export": "recipients.export_recipient",
     "recipients_recipient_erase": "recipients.erase_recipient",
 }
-"""Addresses that accept POST only, and the required permission, if any."""
+"""Addresses that accept POST only, and the required permissions, if any, with ``&`` between
+them. One with ``!`` closes the address: who sees addresses has none to reveal."""
 FORMS = {
     "notifications_bulkoperation_new": "notifications.run_bulkoperation",
     "notifications_notificationtype_new_version": "notifications.change_notificationtype",

@@ -2,8 +2,6 @@
 
 import time
 
-from notifyproject.settings.base import urgent_queue_names
-
 from ...figures import percentile
 from ..analysis import waits_since_accepted
 from ..findings import Bound, Findings, at_least, at_most, make_findings, scenario
@@ -29,8 +27,7 @@ def codes_behind_a_campaign(*, campaign: int, codes: int, rate: float) -> Findin
         accepted = installation.client.send_in_bulk(
             campaign, body=lambda number: mail_body(number, priority="low"), name="campaign"
         )
-        urgent = ",".join(urgent_queue_names())
-        installation.start(installation.worker(), installation.worker("urgent", queues=urgent))
+        installation.start(installation.worker(), installation.worker("urgent", is_urgent=True))
         time.sleep(WARM_UP_SECONDS)
         installation.start_load(count=codes, rate=rate, body=_code, name="code").finish()
         waiting = installation.open_count()

@@ -114,8 +114,8 @@ def _post(
     statuses = []
     for start in range(0, len(events), BATCH_SIZE):
         body = webhooks.encode(events[start : start + BATCH_SIZE])
-        headers = webhooks.headers(body, now=datetime.now(UTC))
         url = f"{installation.url}/webhooks/sendgrid"
+        headers = webhooks.headers(body, url=url, now=datetime.now(UTC))
         answer = urllib3.request("POST", url, body=body, headers=headers, timeout=30, retries=False)
         statuses.append(answer.status)
     return statuses

@@ -72,16 +72,8 @@ OUTCOMES = Outcomes(
     ),
     default="delivered",
 )
-SEPARATORS = "-_:"
-_LONGEST_FIRST = sorted(
-    (name for row in OUTCOMES.table for name in (row.name, *row.aliases)), key=len, reverse=True
-)
 
 
 def magic(recipient: str) -> str:
     """Return the longest outcome name with which a token or topic begins; else an empty text."""
-    text = recipient.removeprefix("/topics/")
-    for name in _LONGEST_FIRST:
-        if text == name or (text.startswith(name) and text[len(name)] in SEPARATORS):
-            return name
-    return ""
+    return OUTCOMES.start_of(recipient.removeprefix("/topics/"))

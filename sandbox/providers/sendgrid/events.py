@@ -129,7 +129,7 @@ class SignedWebhooks:
         """Return a JSON list and a line break, which SendGrid adds and signs."""
         return msgspec.json.encode(payloads) + b"\r\n"
 
-    def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
+    def headers(self, body: bytes, *, url: str, now: datetime) -> dict[str, str]:
         """Return the headers of a POST, with the signature of ``now`` and ``body``."""
         timestamp = str(int(now.timestamp()))
         signature = self.private_key.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
@@ -139,3 +139,7 @@ class SignedWebhooks:
             SIGNATURE: base64.b64encode(signature).decode(),
             TIMESTAMP: timestamp,
         }
+
+    def may_repeat(self, url: str, *, status: int | None, repeats: int) -> bool:
+        """Return True: a POST is repeated for ``retry_timeout``."""
+        return True

@@ -151,7 +151,7 @@ class SignedWebhooks:
         body = {"object": "whatsapp_business_account", "entry": [entry]}
         return json.dumps(body, separators=(",", ":")).replace("/", "\\/").encode()
 
-    def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
+    def headers(self, body: bytes, *, url: str, now: datetime) -> dict[str, str]:
         """Return the headers of a POST, with the SHA-256 and the older SHA-1 signature."""
         return {
             "Content-Type": "application/json",
@@ -159,6 +159,10 @@ class SignedWebhooks:
             SIGNATURE: self._account.sign(body, algorithm="sha256"),
             OLD_SIGNATURE: self._account.sign(body, algorithm="sha1"),
         }
+
+    def may_repeat(self, url: str, *, status: int | None, repeats: int) -> bool:
+        """Return True: a POST is repeated for ``retry_timeout``."""
+        return True
 
 
 def _error(fault: Fault) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class WhatsApp(Provider):
         "more. +44 7700 900000 to 900999 belong to nobody."
     )
     event_kinds = events.KINDS
+    takes_replies = True
 
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
         """Return the last six digits of the numbers that choose an outcome."""

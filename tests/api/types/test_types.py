@@ -360,3 +360,38 @@ def test_wording_for_whatsapp_puts_no_secret_into_a_link(
     if is_refused:
         assert pointers(answer) == {"/sensitive_variables": "sensitive_in_url"}
         assert "WhatsApp template lost: 'pin' is sensitive" in answer.json()["errors"][0]["detail"]
+
+
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"parcel": {"$ref": "#/$defs/number"}},
+    "required": ["parcel"],
+    "$defs": {"number": {"type": "string", "maxLength": 8}},
+}
+WITH_SCHEMA = MINIMAL | {"schema": SCHEMA, "example_data": {"parcel": "77"}}
+
+
+def test_schema_is_stored_and_returned_with_its_keys_in_order(app: App) -> None:
+    body = app.put(PATH, WITH_SCHEMA).json()
+    assert list(body["schema"]) == list(SCHEMA)
+    assert (body["schema"], body["schema_mode"]) == (SCHEMA, "reject")
+    assert app.get(PATH).json() == body
+    without = app.put(PATH, MINIMAL | {"schema_mode": "warn"}).json()
+    assert (without["schema"], without["schema_mode"]) == (None, "warn")
+
+
+@each_case(
+    "fields, pointer, code",
+    [
+        ({"schema": {"type": "array"}}, "/schema/type", "unknown_value"),
+        ({"schema": SCHEMA | {"oneOf": []}}, "/schema/oneOf", "unknown_field"),
+        ({"schema": []}, "/schema", "wrong_type"),
+        ({"schema_mode": "strict"}, "/schema_mode", "unknown_value"),
+        ({"example_data": {}}, "/example_data/parcel", "required"),
+        ({"example_data": {"parcel": 77}}, "/example_data/parcel", "wrong_type"),
+    ],
+)
+def test_wrong_schema_is_refused(app: App, fields: Any, pointer: str, code: str) -> None:
+    answer = app.put(PATH, WITH_SCHEMA | fields)
+    assert (answer.status_code, pointers(answer)) == (422, {pointer: code})

@@ -359,3 +359,35 @@ def test_list_says_which_types_have_no_template(console: Client) -> None:
     page = admin.site._registry[NotificationType]
     assert page.template(rows["bare"]) == "None"
     assert page.template(rows["mfa_code"]) == "Built-in"
+
+
+def test_schema_is_entered_as_text(console: Client) -> None:
+    schema = '{"type": "object", "properties": {"parcel": {"type": "string"}}}'
+    url = f"{LIST}parcel_5Flost/change/"
+    assert console.post(f"{LIST}add/", GOOD | {"schema": schema}).status_code == 302
+    kind = types.get_type("parcel_lost")
+    assert kind.schema is not None
+    assert list(kind.schema.find_mismatches({"parcel": 77})) != []
+    shown = console.get(url).context["adminform"].form
+    assert shown["schema"].value().startswith('{\n  "type": "object"')
+    answer = console.post(url, {**GOOD, "schema": schema, "schema_mode": "off"})
+    assert answer.status_code == 302
+    assert types.get_type("parcel_lost").schema is None
+    latest = LogEntry.objects.order_by("pk").last()
+    assert latest is not None
+    assert "schema" in latest.get_change_message()
+
+
+@each_case(
+    "schema, problem",
+    [
+        ("{", "Enter a valid JSON."),
+        ("[]", "Enter an object"),
+        ('{"type": "object", "not": {}}', "At not: Not in the schema."),
+        ('{"type": "object", "required": ["days"]}', "At days: Required."),
+    ],
+)
+def test_wrong_schema_is_refused(console: Client, schema: str, problem: str) -> None:
+    answer = console.post(f"{LIST}add/", GOOD | {"schema": schema})
+    assert answer.status_code == 200
+    assert problem in answer.content.decode()

@@ -41,6 +41,7 @@ SEPARATE_REPORTS = replace(QUICK, delivered=0.15)
 class Post:
     headers: Mapping[str, str]
     raw: bytes
+    path: str = "/"
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -180,7 +181,9 @@ def receiving() -> Iterator[Receiver]:
             state.answering.wait(SILENT_FOR)
             status = state.answers.pop(0) if state.answers else 200
             if status < 300:
-                state.posts.append(Post(headers=dict(self.headers.items()), raw=raw))
+                state.posts.append(
+                    Post(headers=dict(self.headers.items()), raw=raw, path=self.path)
+                )
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -43,7 +43,11 @@ class Receiver:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, connection: socket.socket) -> None:
-        head, _, raw = socket_server.read_request(connection).partition(b"\r\n\r\n")
+        request = socket_server.read_request(connection)
+        if not request:
+            # A killed process may have connected without sending anything.
+            return
+        head, _, raw = request.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")[1:]
         headers = {
             name.lower(): value for name, _, value in (line.partition(": ") for line in lines)

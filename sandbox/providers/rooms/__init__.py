@@ -1,0 +1,1 @@
+"""Rooms of Slack, Teams, and Discord, and a receiver of signed webhooks."""

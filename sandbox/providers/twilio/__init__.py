@@ -1,0 +1,1 @@
+"""Twilio's Messages resource and its webhooks."""
