@@ -25,7 +25,7 @@
 # make kubernetes   render the manifests of deploy/kubernetes by kubectl, and run their tests on the result
 # make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
 # make lock    pin the dependencies of pyproject.toml in uv.lock, and export requirements*.txt;
-#              UPGRADE=django for its newest version, UPGRADE=all for those of all: docs/guides/extend.md
+#              UPGRADE=django for its newest version, UPGRADE=all for those of all: docs/guides/change.md
 # make clean   delete the virtual environment and all data
 
 PYTHON ?= python3

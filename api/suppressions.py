@@ -126,7 +126,7 @@ CHANNEL = path_parameter(
 )
 ADDRESS = path_parameter(
     "address",
-    "An email address, or a phone number (E.164)",
+    " or ".join(dict.fromkeys(c.address_kind.name for c in ADDRESS_CHANNELS)).capitalize(),
     example="ada@example.com",
     max_length=320,
 )

@@ -167,7 +167,7 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Notifications",
-    "DESCRIPTION": "Sends notifications by email, push, WhatsApp and in-app, and tracks them.",
+    "DESCRIPTION": "Sends notifications on several channels, and tracks them.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -19,7 +19,13 @@ from tests.support.tables import each_case
 
 NOT_LINKED = {"clients/web/README.md"}
 """Pages that no other page needs to link."""
-EXAMPLES = {"providers/paperboy/__init__.py", "providers/paperboy/provider.py"}
+EXAMPLES = {
+    "domain/channels/pigeon.py",
+    "providers/loft/__init__.py",
+    "providers/loft/provider.py",
+    "templates/console/types/previews/note.html",
+    "templates/notifications/order_shipped/pigeon.txt",
+}
 """Files that a page asks its reader to create."""
 PAGES = sorted(
     str(path.relative_to(ROOT))

@@ -7,7 +7,6 @@ import { InboxElement } from "./element.ts";
 import * as icons from "./icons.ts";
 import * as styles from "./styles.ts";
 
-const CHANNELS = ["email", "push", "whatsapp", "in_app"];
 const NO_QUIET_HOURS: QuietHours = { enabled: false, start: "22:00", end: "07:00" };
 
 /** What reaches a person on which channel, and their quiet hours: `<notify-preferences token-url="…">`. */
@@ -74,7 +73,8 @@ export class NotifyPreferences extends InboxElement {
         : html`<div role="status"><span class="only-spoken">${text.loading}</span>
             ${[1, 2, 3].map(() => html`<div class="bone"></div>`)}</div>`}</div>`;
     }
-    const used = CHANNELS.filter((one) => chosen.types.some((type) => type.channels.includes(one)));
+    const offered = new Set(chosen.types.flatMap((type) => type.channels));
+    const used = [...new Set([...Object.keys(text.channels), ...offered])].filter((one) => offered.has(one));
     const categories = [...new Set(chosen.types.map((one) => one.category))];
     return html`<div class="frame" part="frame">
       <table part="table">

@@ -1,0 +1,1 @@
+"""Tests of the guide that adds a channel and its provider."""
