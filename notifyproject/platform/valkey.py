@@ -225,19 +225,28 @@ class _OwnConnection:
                 (results[number],) = lockstep.for_each(self._evaluate, [call])
         return results
 
-    def run_later(self, calls: Sequence[_Call]) -> None:
-        """Send scripts without waiting, once Valkey has them. Raises RedisError and OSError."""
+    def run_later(self, calls: Sequence[_Call]) -> list[redis.ResponseError | None]:
+        """Send scripts without waiting, once Valkey has them; return the refusal of each, or None.
+
+        Raises RedisError and OSError if the connection fails.
+        """
+        refusals: list[redis.ResponseError | None] = [None] * len(calls)
         waiting = []
-        for call in calls:
+        for number, call in enumerate(calls):
             if (digest := _digest(call.script)) in self._loaded:
                 waiting.append(call)
-            else:
+                continue
+            try:
                 self._evaluate(call)
+            except redis.ResponseError as refusal:
+                refusals[number] = refusal
+            else:
                 self._loaded.add(digest)
         if waiting:
             with self._in_step():
                 self._send(waiting)
                 self._unread += len(waiting)
+        return refusals
 
     def _evaluate(self, call: _Call) -> Any:
         return self.execute("EVAL", call.script, *call.args)
@@ -311,9 +320,8 @@ def _run_together(calls: Sequence[_Call]) -> list[Any]:
     return _own.of(client()).run(calls)
 
 
-def _run_later_together(calls: Sequence[_Call]) -> list[None]:
-    _own.of(client()).run_later(calls)
-    return [None] * len(calls)
+def _run_later_together(calls: Sequence[_Call]) -> list[redis.ResponseError | None]:
+    return _own.of(client()).run_later(calls)
 
 
 _run = Trip(_run_together)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from notifyproject.platform.valkey import (
 )
 from tests.support.fakes.valkey_faults import own_valkey
 from tests.support.fork import become_child
+from tests.support.together import together
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
@@ -110,6 +112,21 @@ def test_failed_later_script_is_logged_and_not_read_by_the_next_command(
     valkey.run_later("if ARGV[1] == '2' then " + FAIL + " end", keys=[], args=[2])
     assert valkey.send("PING") == b"PONG"
     assert "valkey_script_failed" in caplog.text
+
+
+def test_refused_script_takes_no_other_of_its_step_along(broker: redis.Redis) -> None:
+    # Valkey runs neither before the process has loaded it.
+    second = SET + " "
+    results = together(
+        partial(valkey.run_later, SET, keys=["later"], args=["first"]),
+        partial(valkey.run_later, FAIL, keys=[], args=[]),
+        partial(valkey.run_later, SET, keys=["again"], args=["first"]),
+        partial(valkey.run_later, second, keys=["other"], args=["second"]),
+    )
+    assert [type(result) for result in results] == [type(None), Unavailable, *[type(None)] * 2]
+    valkey.clear()
+    stored = [valkey.send("GET", key) for key in ("later", "again", "other")]
+    assert stored == [b"first", b"first", b"second"]
 
 
 def test_closed_connection_is_replaced(own: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
