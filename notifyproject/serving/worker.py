@@ -236,6 +236,11 @@ class WebWorker(ThreadWorker):
         for connection in [
             connection for connection in self._waiting if force or connection.deadline() <= now
         ]:
+            if not force:
+                # What came since the poll counts: the process may have been paused in between.
+                self._on_event(connection, None)
+                if connection not in self._waiting or connection.deadline() > now:
+                    continue
             is_partial = connection.phase in (Phase.HEAD, Phase.BODY)
             if is_partial and not force and self.alive:
                 self._refuse(connection, refusals.ClientTooSlowError())

@@ -14,6 +14,7 @@ from tests.support.clients.api import App, request
 from tests.support.clients.raw_http import Answers, get, post
 from tests.support.clients.slow import Kind, SlowClients
 from tests.support.served_program import LARGE, Serve, Served
+from tests.support.subprocess import children, paused
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, lag
 
@@ -152,6 +153,27 @@ def test_client_has_its_time_limit(
     impatient: Served, app: App, happens: Callable[[Served, App], None]
 ) -> None:
     happens(impatient, app)
+
+
+def test_what_came_while_the_process_was_paused_is_in_time(impatient: Served, app: App) -> None:
+    body = json.dumps(request()).encode()
+    head = post(f"Authorization: Bearer {app.key}", f"Content-Length: {len(body)}")
+    whole, sizes = head + body, (0, 40, len(head) + 9)
+    (worker,) = children(impatient.process.pid)
+    with ExitStack() as stack:
+        begun = [(stack.enter_context(impatient.connect()), size) for size in sizes]
+        slow = stack.enter_context(impatient.connect())
+        for client, size in (*begun, (slow, 40)):
+            client.sendall(whole[:size])
+        # It has read those, since it answers what came later.
+        assert impatient.is_healthy()
+        with paused(worker):
+            for client, size in begun:
+                client.sendall(whole[size:])
+            lag(3.5)
+        for client, _ in begun:
+            assert Answers(client).next().status == 202
+        is_answered_408(slow)
 
 
 def test_slow_request_of_a_stream_is_answered_408(stream: Served) -> None:

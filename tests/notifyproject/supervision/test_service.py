@@ -14,7 +14,7 @@ import urllib3
 
 from notifyproject.settings.environment import BASE_DIR, is_alive
 from notifyproject.stack.servers import HOST, free_port
-from tests.support.subprocess import environment
+from tests.support.subprocess import children, environment
 from tests.support.waiting import LIMIT, until
 
 PROGRAMS = {"web", "stream", "worker", "urgent", "beat"}
@@ -48,10 +48,6 @@ class Service:
 
     def has_heartbeats(self) -> bool:
         return {path.stem for path in self.heartbeats.glob("*.heartbeat")} >= {"worker", "beat"}
-
-
-def children(pid: int) -> list[int]:
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def descendants(pid: int) -> list[int]:
