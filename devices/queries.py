@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifyproject.db import paging
+from notifyproject.db.collections import Filter
 from notifyproject.db.paging import Cursor, Page
+from notifyproject.db.trips import MAX_FEW, find_few
 
 from .documents import DEVICES, DeviceDocument
 from .models import Platform
@@ -83,8 +85,11 @@ def find_push_targets(
         conditions.append({"_id": {"$in": sorted(named)}})
     if not conditions:
         return PushTargets(by_user={}, by_device={})
-    match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
-    found = list(DEVICES().find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
+    if len(conditions) == 1 and len(users) <= 1:
+        found = _read(conditions[0], most=len(named) or MAX_FEW, fields=_PROJECTION)
+    else:
+        match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
+        found = list(DEVICES().find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
     by_user: dict[str, tuple[PushTarget, ...]] = {}
     owned = {
         device["_id"]: device
@@ -133,7 +138,7 @@ def find_users(device_ids: Iterable[str]) -> dict[str, str]:
     if not ids:
         return {}
     fields = ("user_id", "replaced_by", "is_active")
-    found = DEVICES().find({"_id": {"$in": ids}}, fields, batch_size=len(ids))
+    found = _read({"_id": {"$in": ids}}, most=len(ids), fields=fields)
     current = _follow({document["_id"]: document for document in found}, fields)
     return {device_id: document["user_id"] for device_id, document in current.items()}
 
@@ -161,6 +166,13 @@ def page(*, user_id: str, limit: int, cursor: Cursor | None = None) -> Page[Devi
         limit=limit,
         cursor=cursor,
     )
+
+
+def _read(wanted: Filter, *, most: int, fields: Sequence[str] | None) -> list[DeviceDocument]:
+    """Return devices, of which there are at most ``most``. Those of a request are few."""
+    if most <= MAX_FEW:
+        return find_few(DEVICES, wanted, limit=most)
+    return list(DEVICES().find(wanted, fields, batch_size=most))
 
 
 def _build_target(document: DeviceDocument) -> PushTarget:
@@ -194,7 +206,7 @@ def _follow(
         if not successors:
             break
         wanted = sorted(set(successors.values()))
-        read = DEVICES().find({"_id": {"$in": wanted}}, fields, batch_size=len(wanted))
+        read = _read({"_id": {"$in": wanted}}, most=len(wanted), fields=fields)
         by_id = {document["_id"]: document for document in read}
         for name, successor_id in successors.items():
             successor = by_id.get(successor_id)

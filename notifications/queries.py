@@ -35,6 +35,7 @@ from notifications.store.search_keys import (
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
+from notifyproject.db.trips import find_few
 
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
@@ -161,7 +162,7 @@ def get(
     wanted: dict[str, Any] = {"_id": notification_id}
     if client_id is not None:
         wanted["client_id"] = client_id
-    return NOTIFICATIONS().find_one(wanted)
+    return next(iter(find_few(NOTIFICATIONS, wanted, limit=1)), None)
 
 
 def pending_of_entity(

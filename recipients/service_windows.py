@@ -8,6 +8,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.addresses import fold_phone
 from notifyproject.db.collections import is_duplicate
+from notifyproject.db.trips import MAX_FEW, find_few
 
 from .documents import SERVICE_WINDOWS, ServiceWindowDocument
 
@@ -38,11 +39,15 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
     keys = {phone: fold_phone(phone) for phone in phones}
     if not keys:
         return frozenset()
-    recent = {"$gt": now - WINDOW + MARGIN}
-    found = SERVICE_WINDOWS().find(
-        {"_id": {"$in": sorted({*keys.values()})}, "last_inbound_at": recent}, {"_id": 1}
+    wanted = sorted({*keys.values()})
+    match = {"_id": {"$in": wanted}}
+    found: Iterable[ServiceWindowDocument] = (
+        find_few(SERVICE_WINDOWS, match, limit=len(wanted))
+        if len(wanted) <= MAX_FEW
+        else SERVICE_WINDOWS().find(match)
     )
-    is_open = {document["_id"] for document in found}
+    earliest = now - WINDOW + MARGIN
+    is_open = {window["_id"] for window in found if window["last_inbound_at"] > earliest}
     return frozenset(phone for phone, key in keys.items() if key in is_open)
 
 

@@ -14,12 +14,16 @@ from bson import ObjectId
 from django.utils import timezone, translation
 from pymongo import monitoring
 
+from devices.tokens import device_id
 from domain.time import utc_now
+from notifications.catalog import types
 from notifications.content import templates
 from notifyproject import lockstep
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache
+from recipients import service_windows
 from tests.support.clients.api import App, new_app, request
+from tests.support.factories import notifications as factories
 from tests.support.fakes import valkey_faults
 from tests.support.fakes.mongo_failpoints import (
     CUT,
@@ -92,6 +96,49 @@ def test_reads_and_inserts_are_made_once_for_all(app: App, settings: Any) -> Non
     assert remaining == sorted(remaining, reverse=True)
     assert len(set(remaining)) == 9, "each was counted"
     assert len({answer.headers["X-Request-Id"] for answer in answers}) == 9
+
+
+def repeated(app: App, number: int) -> Any:
+    return app.post("/notifications", request(), headers={"Idempotency-Key": f"key-{number}"})
+
+
+def to_devices_of_a_user(app: App, number: int) -> Any:
+    return app.notify(user_id=f"user-{number}", channels=["push"])
+
+
+def to_named_device(app: App, number: int) -> Any:
+    return app.notify(channels=["push"], recipient={"device_ids": [device_id(f"token {number}")]})
+
+
+def by_whatsapp(app: App, number: int) -> Any:
+    phone = f"+35191234567{number}"
+    to = {"channels": ["whatsapp"], "recipient": {"phone": phone}}
+    return app.notify(type="order_shipped", data={"order": "1"}, **to)
+
+
+@pytest.mark.usefixtures("_warm")
+@each_case("notify", [repeated, to_devices_of_a_user, to_named_device, by_whatsapp])
+def test_reads_of_some_requests_are_made_once_for_all(
+    app: App, settings: Any, notify: Callable[[App, int], Any]
+) -> None:
+    settings.RATE_LIMIT_WRITE = 1_000
+    types.define_type("order_shipped", {"approved_templates": []}, now=utc_now())
+    for number in range(8):
+        factories.device(f"token {number}", user_id=f"user-{number}")
+        if number % 2:
+            phone = f"+35191234567{number}"
+            service_windows.record_inbound([(phone, utc_now())], now=utc_now())
+    alone = [notify(app, number).json() for number in range(8)]
+    made: list[Counter[str]] = []
+    for count in (2, 8):
+        COMMANDS.found.clear()
+        answers = together(*(partial(notify, app, number) for number in range(count)))
+        made.append(Counter(COMMANDS.found))
+        for answer, expected in zip(answers, alone, strict=False):
+            assert answer.status_code == 202, answer.content
+            assert answer.json()["warnings"] == expected["warnings"]
+            assert (answer.json()["id"] == expected["id"]) == (notify is repeated)
+    assert made[0] == made[1]
 
 
 @pytest.mark.usefixtures("_warm")
