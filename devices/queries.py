@@ -172,7 +172,7 @@ def _read(wanted: Filter, *, most: int, fields: Sequence[str] | None) -> list[De
     """Return devices, of which there are at most ``most``. Those of a request are few."""
     if most <= MAX_FEW:
         return find_few(DEVICES, wanted, limit=most)
-    return list(DEVICES().find(wanted, fields, batch_size=most))
+    return list(DEVICES().find(wanted, fields, batch_size=READ_BATCH_SIZE))
 
 
 def _build_target(document: DeviceDocument) -> PushTarget:
