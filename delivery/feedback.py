@@ -169,12 +169,12 @@ def _apply_invalid_recipient(
     log.info(
         "address_rejected", delivery_id=delivery.claimed.delivery_id, action=error.action.value
     )
-    unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
+    unsubscribed = error.action is RecipientAction.UNSUBSCRIBE
     suppressions.record_bounce(
         channel=channel.value,
         address=address,
         reason=SuppressionReason.UNSUBSCRIBED if unsubscribed else SuppressionReason.HARD_BOUNCE,
-        is_soft=error.action is RecipientAction.SUSPECT,
+        soft_bounces=1 if error.action is RecipientAction.SUSPECT else None,
         event=delivery.claimed.reference,
         source=provider,
         now=now,

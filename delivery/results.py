@@ -35,6 +35,8 @@ class TargetResult:
     duration_ms: int
     scope: str = ""
     """The scope of the target at the provider."""
+    units: int | None = None
+    """How many parts of a text may be billed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,7 @@ def combine_results(
         provider=provider,
         provider_message_id=_message_id(main_result.outcome),
         response=_response(main_result.outcome),
+        units=main_result.units,
         next_attempt_at=next_state.at,
         uncounted=next_state.uncounted,
         code=code,

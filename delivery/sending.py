@@ -291,7 +291,16 @@ def _target_result(
         started_at=started_at,
         finished_at=clock(),
         duration_ms=round((time.monotonic() - monotonic_start) * 1000),
+        units=_billed_units(delivery, outcome),
     )
+
+
+def _billed_units(delivery: PreparedDelivery, outcome: SendResult | ProviderError) -> int | None:
+    """Return how many parts may be billed; None on a channel without parts, and for a refusal."""
+    if isinstance(outcome, SendResult):
+        return outcome.units or delivery.message.units
+    is_ambiguous = isinstance(outcome, TransientError) and outcome.is_ambiguous
+    return delivery.message.units if is_ambiguous else None
 
 
 def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:

@@ -43,6 +43,8 @@ class FailureCode(StrEnum):
     ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
     WINDOW_CLOSED = "window_closed"
     """Outside the 24-hour WhatsApp window, and the type has no WhatsApp template."""
+    DESTINATION_DISABLED = "destination_disabled"
+    """The recipient's country isn't enabled here or with the provider. The address may be valid."""
     QUARANTINED = "quarantined"
     """Claimed by three workers without an attempt: a poison message."""
 
@@ -52,6 +54,11 @@ class FailureCode(StrEnum):
     """The receiving server rejected this message; the address may be valid."""
     DROPPED = "dropped"
     """The provider accepted the message, then dropped it."""
+    FILTERED = "filtered"
+    """A carrier or the provider rejected the content, before the send or after it."""
+    SENDER_UNREGISTERED = "sender_unregistered"
+    """The sender isn't registered for the recipient's country. Neither address nor message is the
+    cause."""
     REPORTED_FAILED = "reported_failed"
 
     # Ended without a send.
@@ -71,7 +78,15 @@ class FailureCode(StrEnum):
 UNREACHED = frozenset({FailureCode.NO_ADDRESS, FailureCode.SUPPRESSED, FailureCode.OPTED_OUT})
 """Codes of suppressed deliveries that a retry can send once the recipient can be reached."""
 RECEIPT_FAILURES = frozenset(
-    {FailureCode.BOUNCED, FailureCode.BLOCKED, FailureCode.DROPPED, FailureCode.REPORTED_FAILED}
+    {
+        FailureCode.BOUNCED,
+        FailureCode.BLOCKED,
+        FailureCode.DROPPED,
+        FailureCode.DESTINATION_DISABLED,
+        FailureCode.FILTERED,
+        FailureCode.SENDER_UNREGISTERED,
+        FailureCode.REPORTED_FAILED,
+    }
 )
 """Failures set by a receipt. A late receipt of a lesser status doesn't undo them."""
 
@@ -83,7 +98,8 @@ class RecipientAction(StrEnum):
     SUSPECT = "suspect"
     """Count a soft bounce. Three in a row deactivate the device or suppress the address."""
     SUPPRESS = "suppress"
-    SUPPRESS_MARKETING = "suppress_marketing"
+    UNSUBSCRIBE = "unsubscribe"
+    """The recipient opted out there: of marketing, or of everything, as on the whole channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

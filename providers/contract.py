@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
@@ -49,6 +50,8 @@ class Message:
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
     push: PushOptions | None = None
+    units: int | None = None
+    """How many parts of a text are paid for. None on a channel without parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,8 @@ class SendResult:
     """True if the message has already reached the recipient: no receipt follows."""
     other_address: str | None = None
     """Another form of the recipient's address, which the provider reports in its webhooks."""
+    units: int | None = None
+    """How many parts the provider bills, if it says so."""
 
 
 class ReceiptKind(StrEnum):
@@ -126,10 +131,12 @@ class AddressEffect(StrEnum):
     """Suppresses it."""
     SOFT_BOUNCE = "soft bounce"
     """Three in a row suppress it."""
+    PROBABLE_BOUNCE = "probable bounce"
+    """It counts as two soft bounces."""
     COMPLAINT = "complaint"
     """Suppresses it."""
     UNSUBSCRIBED = "unsubscribed"
-    """Suppresses it for marketing."""
+    """Suppresses it for marketing, or for everything, as on the whole channel."""
 
 
 EFFECTS: Mapping[ReceiptKind, AddressEffect] = {
@@ -158,6 +165,13 @@ class Receipt:
     """What the receipt says about the address, if not what its kind says."""
     other_ids: tuple[str, ...] = ()
     """Other message IDs that the provider may have given the message."""
+    code: FailureCode | None = None
+    """Why it failed, if not what its kind says."""
+    units: int | None = None
+    """How many parts the provider bills."""
+    cost: Decimal | None = None
+    currency: str | None = None
+    """The currency of the cost, such as ``USD``."""
 
     @property
     def address_effect(self) -> AddressEffect | None:

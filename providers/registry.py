@@ -24,6 +24,15 @@ def is_configured(channel: Channel, *, test: bool = False) -> bool:
     return bool(_names(channel, test=test))
 
 
+def every_channel(*, test: bool = False) -> list[Channel]:
+    """Return the channels that ``all`` names: an optional one only with a provider."""
+    return [
+        channel
+        for channel in Channel
+        if not channel.spec.is_optional or is_configured(channel, test=test)
+    ]
+
+
 @cache
 def get_provider(name: str) -> Provider:
     """Return a provider or a sandbox, whether messages are sent by it or not.

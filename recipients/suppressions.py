@@ -7,7 +7,13 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from domain.channels import ADDRESS_CHANNELS, IDENTITY_CHANNELS, address_digest, address_key
+from domain.channels import (
+    ADDRESS_CHANNELS,
+    IDENTITY_CHANNELS,
+    Channel,
+    address_digest,
+    address_key,
+)
 from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.paging import Cursor, Page
@@ -28,15 +34,21 @@ PERSONAL_REASONS = frozenset(SuppressionReason) - {SuppressionReason.HARD_BOUNCE
 """They concern a person, and stand at each form of the number. A bounce concerns one form."""
 
 
-def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
-    """Count a soft bounce, once per ``event``. Return how many in a row. Raises PyMongoError."""
+def record_soft_bounce(
+    *, channel: str, address: str, event: str, now: datetime, weight: int = 1
+) -> int:
+    """Count a soft bounce, once per ``event``. Return how many in a row. Raises PyMongoError.
+
+    ``weight``: as how many it counts.
+    """
+    events = [event, *(f"{event}+{more}" for more in range(1, weight))]
     stored = SOFT_BOUNCES().find_one_and_update(
         {"_id": address_key(channel, address)},
-        {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
+        {"$addToSet": {"events": {"$each": events}}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
         upsert=True,
         return_document=ReturnDocument.AFTER,
     )
-    return len(stored["events"]) if stored is not None else 1
+    return len(stored["events"]) if stored is not None else weight
 
 
 def clear_soft_bounces(*, channel: str, address: str) -> None:
@@ -57,16 +69,20 @@ def record_bounce(
     channel: str,
     address: str,
     reason: SuppressionReason,
-    is_soft: bool,
+    soft_bounces: int | None,
     event: str,
     source: str,
     now: datetime,
 ) -> None:
-    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row."""
-    # An opt-out (UNSUBSCRIBED) suppresses marketing only. ``event`` identifies a soft bounce, see
-    # :func:`record_soft_bounce`.
-    if is_soft:
-        count = record_soft_bounce(channel=channel, address=address, event=event, now=now)
+    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row.
+
+    ``soft_bounces``: as how many it counts, None for any other reason. ``event`` identifies it, see
+    :func:`record_soft_bounce`.
+    """
+    if soft_bounces is not None:
+        count = record_soft_bounce(
+            channel=channel, address=address, event=event, now=now, weight=soft_bounces
+        )
         if count < MAX_SOFT_BOUNCES:
             return
     suppress(
@@ -74,9 +90,15 @@ def record_bounce(
         address=address,
         reason=reason,
         source=source,
-        marketing_only=reason is SuppressionReason.UNSUBSCRIBED,
+        marketing_only=is_marketing_only(channel, reason),
         now=now,
     )
+
+
+def is_marketing_only(channel: str, reason: SuppressionReason) -> bool:
+    """Return whether what a provider reports suppresses marketing alone: most opt-outs."""
+    is_opt_out = reason is SuppressionReason.UNSUBSCRIBED
+    return is_opt_out and not Channel(channel).spec.opt_out_is_total
 
 
 def suppression_keys(channel: str, address: str) -> list[str]:

@@ -251,6 +251,8 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     attempted_at: datetime
     finished_at: OptionalTime = None
     duration_ms: Annotated[int | None, Meta(examples=[84])] = None
+    units: Annotated[int | None, Meta(examples=[2])] = None
+    """How many parts of a text may be billed, as of an SMS."""
     platform: Platform | None = None  # Of the device of a push
     delivered_at: datetime | None = None
     """When the device or the provider reported that it was delivered."""

@@ -29,6 +29,7 @@ from notifications.validation import (
     parse_channels,
     pointer_token,
 )
+from providers.registry import every_channel
 from recipients.registration import PreferenceChanges
 
 from ..http.body import convert
@@ -256,6 +257,6 @@ def _stored_channels(names: ChannelNames, pointer: str, problems: ProblemCollect
     if is_muted and not names:
         return []
     if is_all(names) and not is_muted:
-        return [channel.value for channel in Channel]
+        return [channel.value for channel in every_channel()]
     channels = parse_channels(names, problems=problems, pointer=pointer, takes_all=not is_muted)
     return [channel.value for channel in channels]

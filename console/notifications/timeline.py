@@ -270,6 +270,7 @@ def _attempt(
         provider_label(attempt.get("provider")) or "",
         _device_link(attempt.get("device_id"), history),
         latency(duration / 1000) if duration is not None else "",
+        _parts(attempt.get("units")),
     ]
     note = SafeString("")
     for part in filter(None, parts):
@@ -290,6 +291,10 @@ def _attempt(
     )
 
 
+def _parts(units: int | None) -> str:
+    return "" if units is None else f"{units} {'part' if units == 1 else 'parts'}"
+
+
 def _device_link(device_id: str | None, history: History) -> SafeString | str:
     if device_id is None:
         return ""
@@ -301,6 +306,8 @@ def _device_link(device_id: str | None, history: History) -> SafeString | str:
 def _receipt(receipt: ProviderEventDocument, *, unmasked: bool) -> TimelineEvent:
     kind = K(receipt["kind"])
     title, color = RECEIPT_LABELS[kind]
+    cost = f"{receipt['cost']} {receipt['currency']}" if "cost" in receipt else ""
+    parts = ("receipt", _parts(receipt.get("units")), cost)
     return TimelineEvent(
         at=receipt["at"],
         title=title,
@@ -308,7 +315,7 @@ def _receipt(receipt: ProviderEventDocument, *, unmasked: bool) -> TimelineEvent
         is_reported=True,
         color=color,
         channel=Channel(receipt["channel"]),
-        note="receipt",
+        note=" · ".join(filter(None, parts)),
         detail=_masked(receipt.get("reason"), unmasked=unmasked),
     )
 

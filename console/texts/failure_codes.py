@@ -110,6 +110,23 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Add an approved WhatsApp template to the type, or wait until the recipient writes.",
         needs_operator=True,
     ),
+    F.DESTINATION_DISABLED: Explanation(
+        "country not enabled",
+        "Enable the country in SMS_COUNTRIES and with the provider, and then resend.",
+        needs_operator=True,
+        step=Step.RESEND,
+    ),
+    F.FILTERED: Explanation(
+        "filtered by the carrier or the provider",
+        "Read the provider response, and change the text. A retry fails the same way.",
+        needs_operator=True,
+    ),
+    F.SENDER_UNREGISTERED: Explanation(
+        "sender not registered for the country",
+        "Register the sender with the provider for this country, and then resend.",
+        needs_operator=True,
+        step=Step.RESEND,
+    ),
     F.QUARANTINED: Explanation(
         "quarantined: claimed by three workers and never sent",
         "Read the workers' logs before you retry: the message might crash another worker.",

@@ -34,6 +34,8 @@ class Shape(StrEnum):
     """A title and a text that a lock screen shows, both shortened."""
     TEXT = "text"
     """The text alone."""
+    PARTS = "parts"
+    """The text alone, encoded and divided into the parts that are paid for."""
     ITEM = "item"
     """Subject and body as they are."""
 
@@ -112,6 +114,10 @@ class ChannelSpec:
     address: AddressKind | None = None
     """The kind of address, if it sends to addresses. Addresses can be suppressed and corrected."""
     parts: tuple[PartSpec, ...] = ()
+    is_optional: bool = False
+    """``all`` names it only with a provider, so that a release that adds it changes nothing."""
+    opt_out_is_total: bool = False
+    """A recipient who opts out by the provider gets no message at all; if False, no marketing."""
     has_service_window: bool = False
     """Free text is allowed for a time after the recipient's last message, and a template that the
     provider has approved at any time."""

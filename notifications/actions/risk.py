@@ -90,6 +90,12 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.RENDER_FAILED: (R.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
     F.DECRYPTION_FAILED: (R.WILL_FAIL_AGAIN, "Its sensitive data can't be decrypted."),
     F.ATTACHMENT_UNAVAILABLE: (R.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
+    F.DESTINATION_DISABLED: (R.WILL_FAIL_AGAIN, "Until the recipient's country is enabled."),
+    F.FILTERED: (R.WILL_FAIL_AGAIN, "Until its text passes the filter that rejected it."),
+    F.SENDER_UNREGISTERED: (
+        R.WILL_FAIL_AGAIN,
+        "Until the sender is registered for the recipient's country.",
+    ),
     F.QUARANTINED: (
         R.WILL_FAIL_AGAIN,
         "Quarantined: it might end its worker. See the workers' logs.",

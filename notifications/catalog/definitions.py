@@ -12,6 +12,7 @@ from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Priority, SchemaMode
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
+from providers.registry import every_channel
 
 from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
@@ -283,7 +284,7 @@ def validate_type(
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     channels = (
-        list(Channel)
+        every_channel()
         if is_all(request.channels)
         else parse_channels(request.channels, problems=problems, takes_all=True)
     )

@@ -10,6 +10,7 @@ import structlog
 from django.conf import settings
 from markupsafe import escape
 
+from domain import sms
 from domain.channels import Channel
 from domain.channels.spec import Role, Shape
 from domain.content import Content, Recipient
@@ -204,6 +205,10 @@ def render_message(
             )
         case Shape.TEXT:
             return replace(message, text=context.render_own(Role.TEXT) or text)
+        case Shape.PARTS:
+            shown = context.render_own(Role.TEXT) or text
+            encoded = sms.encode(shown, smart=settings.SMS_SMART_ENCODING)
+            return replace(message, text=encoded.text, units=encoded.units)
         case Shape.ITEM:
             return message
 

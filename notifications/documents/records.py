@@ -27,6 +27,7 @@ class DeliveryAttemptDocument(TypedDict):
     attempted_at: datetime
     finished_at: NotRequired[datetime]
     duration_ms: NotRequired[int]
+    units: NotRequired[int]
     delivered_at: NotRequired[datetime]
     opened_at: NotRequired[datetime]
     purge_at: NotRequired[datetime]
@@ -56,6 +57,14 @@ class IdempotencyKeyDocument(TypedDict):
     expires_at: datetime
 
 
+class Billing(TypedDict, total=False):
+    """What a receipt says about the price of a message."""
+
+    units: int
+    cost: str
+    currency: str
+
+
 class ProviderEventDocument(TypedDict):
     """A stored :class:`~notifications.models.records.ProviderEvent`."""
 
@@ -65,6 +74,9 @@ class ProviderEventDocument(TypedDict):
     kind: NotRequired[str]
     at: NotRequired[datetime]
     reason: NotRequired[str]
+    units: NotRequired[int]
+    cost: NotRequired[str]
+    currency: NotRequired[str]
     expires_at: datetime
 
 
@@ -90,6 +102,10 @@ class StoredReceipt(TypedDict):
     address: str | None
     effect: str | None
     other_ids: list[str]
+    code: NotRequired[str]
+    units: NotRequired[int]
+    cost: NotRequired[str]
+    currency: NotRequired[str]
 
 
 class EarlyReceiptDocument(TypedDict):

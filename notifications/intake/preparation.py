@@ -17,6 +17,7 @@ from domain.errors import NO_DEVICE, FailureCode
 from domain.plans import FIRST_STEP, Plan, may_reach
 from domain.states import DeliveryStatus, Priority, SchemaMode
 from notifications.store.new_notifications import NewDelivery, NewNotification
+from providers.registry import every_channel
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
@@ -169,6 +170,7 @@ def prepare(
         snapshot=snapshot,
         problems=problems,
         has_device=has_device,
+        is_test=caller.is_test,
     )
     if plan is not None and request.plan is not None and times.expires_at is not None:
         _check_plan_time(plan, times.expires_at - times.send_at, problems)
@@ -311,6 +313,7 @@ def choose_channels(
     snapshot: RecipientSnapshot,
     problems: ProblemCollector,
     has_device: bool | None = None,
+    is_test: bool = False,
 ) -> tuple[list[NewDelivery], Plan | None]:
     """Return a delivery for each channel, and the plan if some of them wait for a later step.
 
@@ -330,7 +333,7 @@ def choose_channels(
     if request.plan is not None:
         requested_plan = _requested_plan(request, request.plan, problems)
     is_explicit, channels = _requested_channels(
-        request, requested_plan, type_config, preference, problems
+        request, requested_plan, type_config, preference, problems, is_test=is_test
     )
     deliveries = [
         _make_delivery(channel, request, recipient, problems, is_explicit=is_explicit)
@@ -372,6 +375,8 @@ def _requested_channels(
     type_config: TypeConfig,
     preference: Preference,
     problems: ProblemCollector,
+    *,
+    is_test: bool,
 ) -> tuple[bool, Sequence[Channel]]:
     if plan is not None:
         # Each step stands in for the others, so that an unreachable channel is no problem.
@@ -381,7 +386,7 @@ def _requested_channels(
         channels = list(dict.fromkeys(channel for channel in preferred if channel is not None))
         return False, channels or type_config.channels
     if is_all(request.channels):
-        return False, list(Channel)
+        return False, every_channel(test=is_test)
     return True, parse_channels(request.channels, problems=problems, takes_all=True)
 
 

@@ -369,6 +369,7 @@ class Migration(migrations.Migration):
                 ('attempted_at', models.DateTimeField()),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('duration_ms', models.IntegerField(blank=True, null=True)),
+                ('units', models.IntegerField(blank=True, null=True)),
                 ('delivered_at', models.DateTimeField(blank=True, null=True)),
                 ('opened_at', models.DateTimeField(blank=True, null=True)),
                 ('purge_at', models.DateTimeField(blank=True, null=True)),
@@ -606,6 +607,9 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(blank=True, max_length=20, null=True)),
                 ('at', models.DateTimeField(blank=True, null=True)),
                 ('reason', models.CharField(blank=True, max_length=500, null=True)),
+                ('units', models.IntegerField(blank=True, null=True)),
+                ('cost', models.CharField(blank=True, max_length=20, null=True)),
+                ('currency', models.CharField(blank=True, max_length=3, null=True)),
                 ('expires_at', models.DateTimeField()),
             ],
             options={

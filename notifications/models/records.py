@@ -35,6 +35,8 @@ class DeliveryAttempt(models.Model):
     attempted_at = models.DateTimeField()
     finished_at = optional_datetime()
     duration_ms = models.IntegerField(null=True, blank=True)
+    units = models.IntegerField(null=True, blank=True)
+    """How many parts of a text may be billed."""
     delivered_at = optional_datetime()
     """When the device reported that it has the message."""
     opened_at = optional_datetime()
@@ -93,6 +95,11 @@ class ProviderEvent(models.Model):
     at = optional_datetime()
     """When it happened, according to the provider."""
     reason = optional_text(500)
+    units = models.IntegerField(null=True, blank=True)
+    """How many parts of a text the provider bills."""
+    cost = optional_text(20)
+    """A decimal number, such as ``0.0079``."""
+    currency = optional_text(3)
     expires_at = models.DateTimeField()
 
     class Meta:

@@ -13,7 +13,7 @@ from providers.discovery import spec_of
 from providers.inbound import Identity, Inbound, MarketingPreference
 from recipients import service_windows, whatsapp_identities, whatsapp_learning
 from recipients.models import SuppressionReason
-from recipients.suppressions import lift, suppress
+from recipients.suppressions import is_marketing_only, lift, suppress
 
 from .. import queries
 
@@ -113,13 +113,14 @@ def apply_opt_outs(
 def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: datetime) -> None:
     channel, reason = spec_of(provider).channel.value, SuppressionReason.UNSUBSCRIBED
     address = preference.phone or preference.user_id or ""
+    marketing_only = is_marketing_only(channel, reason)
     if preference.is_wanted:
         lift(
             channel=channel,
             address=address,
             reasons=[reason],
             before=at,
-            marketing_only=True,
+            marketing_only=marketing_only,
         )
         return
     suppress(
@@ -127,7 +128,7 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
         address=address,
         reason=reason,
         source=provider,
-        marketing_only=True,
+        marketing_only=marketing_only,
         now=at,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import structlog
 from bson import ObjectId
@@ -14,6 +15,7 @@ from domain.states import DeliveryStatus
 from notifications.documents.records import (
     EARLY_RECEIPTS,
     PROVIDER_EVENTS,
+    Billing,
     EarlyReceiptDocument,
     ProviderEventDocument,
     StoredReceipt,
@@ -62,9 +64,15 @@ FAILURE_CODES: Mapping[ReceiptKind, FailureCode] = {
 SUPPRESSIONS: Mapping[AddressEffect, SuppressionReason] = {
     AddressEffect.HARD_BOUNCE: SuppressionReason.HARD_BOUNCE,
     AddressEffect.SOFT_BOUNCE: SuppressionReason.HARD_BOUNCE,
+    AddressEffect.PROBABLE_BOUNCE: SuppressionReason.HARD_BOUNCE,
     AddressEffect.COMPLAINT: SuppressionReason.COMPLAINT,
     AddressEffect.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
+SOFT_BOUNCES: Mapping[AddressEffect, int] = {
+    AddressEffect.SOFT_BOUNCE: 1,
+    AddressEffect.PROBABLE_BOUNCE: 2,
+}
+"""As how many soft bounces each effect counts. Others suppress at once."""
 SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})  # Kinds that clear the soft bounces of an address
 RECEIPTS_AT_ONCE = 500
 """Receipts that are applied and remembered together, so that a large webhook that is repeated after
@@ -223,7 +231,7 @@ def _store_early(
 
 
 def _stored(receipt: Receipt) -> StoredReceipt:
-    return {
+    stored: StoredReceipt = {
         "reference": receipt.reference,
         "provider_id": receipt.provider_id,
         "kind": receipt.kind.value,
@@ -234,6 +242,18 @@ def _stored(receipt: Receipt) -> StoredReceipt:
         "effect": receipt.effect.value if receipt.effect else None,
         "other_ids": list(receipt.other_ids),
     }
+    if receipt.code is not None:
+        stored["code"] = receipt.code.value
+    _note_billing(stored, receipt)
+    return stored
+
+
+def _note_billing(document: Billing, receipt: Receipt) -> None:
+    """Add what a receipt says about the price of a message."""
+    if receipt.units is not None:
+        document["units"] = receipt.units
+    if receipt.cost is not None and receipt.currency is not None:
+        document["cost"], document["currency"] = f"{receipt.cost:f}", receipt.currency
 
 
 def _restore(stored: StoredReceipt) -> Receipt:
@@ -247,6 +267,10 @@ def _restore(stored: StoredReceipt) -> Receipt:
         address=stored["address"],
         effect=AddressEffect(stored["effect"]) if stored["effect"] else None,
         other_ids=tuple(stored["other_ids"]),
+        code=FailureCode(code) if (code := stored.get("code")) else None,
+        units=stored.get("units"),
+        cost=Decimal(cost) if (cost := stored.get("cost")) else None,
+        currency=stored.get("currency"),
     )
 
 
@@ -270,7 +294,7 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
             at=min(receipt.at, now),
             provider=provider,
             provider_message_id=receipt.provider_id,
-            code=FAILURE_CODES.get(receipt.kind),
+            code=_failure_code(receipt),
             reason=receipt.reason or "The provider gave no reason.",
         ),
         now=now,
@@ -287,6 +311,10 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
         changed=changed,
     )
     return changed
+
+
+def _failure_code(receipt: Receipt) -> FailureCode | None:
+    return receipt.code or FAILURE_CODES.get(receipt.kind)
 
 
 def _open_next_step(notification_id: ObjectId, now: datetime) -> None:
@@ -328,7 +356,7 @@ def _apply_reputation(
     if effect is None:
         suppressions.clear_soft_bounces(channel=channel.value, address=address)
         return
-    if effect is AddressEffect.SOFT_BOUNCE and key is not None:
+    if effect in SOFT_BOUNCES and key is not None:
         suspects.add(key)
     _record_effect(receipt, effect, channel=channel, address=address, provider=provider, now=now)
 
@@ -346,7 +374,7 @@ def _record_effect(
         channel=channel.value,
         address=address,
         reason=SUPPRESSIONS[effect],
-        is_soft=effect is AddressEffect.SOFT_BOUNCE,
+        soft_bounces=SOFT_BOUNCES.get(effect),
         # Once for a message: a repeated event may have another ID.
         event=receipt.reference or receipt.provider_id or receipt.at.isoformat(),
         source=provider,
@@ -401,6 +429,7 @@ def _applied_entry(receipt: Receipt, provider: str, now: datetime) -> ProviderEv
         "at": min(receipt.at, now),
         "expires_at": now + EVENT_RETENTION,
     }
+    _note_billing(entry, receipt)
     if receipt.reason:
         entry["reason"] = receipt.reason
     return entry
@@ -437,7 +466,7 @@ def _record_spans(
     for receipt, reference in receipts:
         if (parent := parents.get(reference.notification_id)) is None:
             continue
-        code = FAILURE_CODES.get(receipt.kind)
+        code = _failure_code(receipt)
         span = Span(
             name=f"receipt {receipt.kind}",
             kind=Kind.CONSUMER,

@@ -175,6 +175,8 @@ class Settlement:
     provider: str
     provider_message_id: str | None = None
     response: Mapping[str, Any] | None = None
+    units: int | None = None
+    """How many parts of a text may be billed."""
     next_attempt_at: datetime | None = None
     uncounted: bool = False
     code: FailureCode | None = None

@@ -116,7 +116,8 @@ def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
             for target in s.target_attempts
         ]
     status = _ATTEMPT_STATUSES.get(s.status, AttemptStatus.FAILED)
-    return [(s.claimed.reference, _record(s, status))]
+    units = {} if s.units is None else {"units": s.units}
+    return [(s.claimed.reference, {**_record(s, status), **units})]
 
 
 def _record(settled: Settlement | TargetAttempt, status: AttemptStatus) -> dict[str, Any]:

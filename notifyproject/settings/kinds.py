@@ -85,6 +85,18 @@ def choice(*words: str) -> Kind[str]:
     return Kind(expected=f"one of {' | '.join(words)}", convert=convert, empty="", words=words)
 
 
+def switch() -> Kind[bool]:
+    """Return the kind of a text that is on or off."""
+    words = {"on": True, "off": False}
+
+    def convert(text: str) -> bool:
+        if text not in words:
+            raise ValueError("another word")
+        return words[text]
+
+    return Kind(expected="on | off", convert=convert, empty=False, words=tuple(words))
+
+
 def text(pattern: str = r"(?s:.*)", expected: str = "a text") -> Kind[str]:
     """Return the kind of a text that has, as a whole, a form."""
     return Kind(expected=expected, convert=lambda found: _match(pattern, found), empty="")

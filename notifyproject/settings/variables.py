@@ -344,6 +344,20 @@ class WhatsApp(Group):
     )
 
 
+class Sms(Group):
+    """Text messages, by whichever provider."""
+
+    heading = "SMS"
+    see = "guides/channels.md#sms"
+
+    SMS_SMART_ENCODING: bool = declare(
+        kinds.switch(),
+        "on",
+        "whether typographic quotes, dashes, dots, and blanks become plain ones if a text then has "
+        "fewer parts to pay for: `on`, `off`",
+    )
+
+
 class ProviderLimits(Group):
     """How much a provider gets."""
 
@@ -501,6 +515,7 @@ class Environment(
     Email,
     Push,
     WhatsApp,
+    Sms,
     ProviderLimits,
     RequestLimits,
     TestMode,

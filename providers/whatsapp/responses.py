@@ -138,7 +138,7 @@ CODE_RULES: Sequence[CodeRule] = (
         (131050,),
         Kind.INVALID_RECIPIENT,
         "The recipient opted out of marketing in WhatsApp.",
-        action=RecipientAction.SUPPRESS_MARKETING,
+        action=RecipientAction.UNSUBSCRIBE,
         receipt_kind=ReceiptKind.REJECTED,
     ),
     CodeRule((131021,), Kind.INVALID_RECIPIENT, "The recipient's number is the sending number."),

@@ -459,7 +459,7 @@ def _build_receipts(base: Receipt, error: tuple[int, Item] | None) -> Iterator[R
         and rule.action is RecipientAction.SUSPECT
     )
     yield replace(receipt, effect=AddressEffect.SOFT_BOUNCE) if is_undeliverable else receipt
-    if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
+    if rule and rule.action is RecipientAction.UNSUBSCRIBE:
         event_id = f"{receipt.event_id}:unsubscribed"
         yield replace(receipt, kind=ReceiptKind.UNSUBSCRIBED, event_id=event_id)
 

@@ -47,7 +47,7 @@ from tests.support.fakes.provider import (
 pytestmark = pytest.mark.usefixtures("db", "broker", "valkey_anew")
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
@@ -161,10 +161,11 @@ def test_repeated_results_change_nothing() -> None:
 
 MAIL = ("email", "ada@example.com")
 PHONE = ("whatsapp", "+351912345678")
+TEXT = ("sms", "+351912345678")
 
 
 def suppressions() -> dict[tuple[str, str], Any]:
-    return dict(queries.find_suppressed({MAIL, PHONE}, now=NOON))
+    return dict(queries.find_suppressed({MAIL, PHONE, TEXT}, now=NOON))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,8 @@ def suppressions() -> dict[tuple[str, str], Any]:
     [
         (RecipientAction.SUPPRESS, EMAIL, (MAIL, "hard_bounce", False)),
         (RecipientAction.DEACTIVATE, EMAIL, (MAIL, "hard_bounce", False)),
-        (RecipientAction.SUPPRESS_MARKETING, WHATSAPP, (PHONE, "unsubscribed", True)),
+        (RecipientAction.UNSUBSCRIBE, WHATSAPP, (PHONE, "unsubscribed", True)),
+        (RecipientAction.UNSUBSCRIBE, Channel.SMS, (TEXT, "unsubscribed", False)),
     ],
 )
 def test_invalid_address_or_marketing_refusal_is_suppressed(

@@ -39,7 +39,7 @@ from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 

@@ -23,7 +23,7 @@ from tests.support.fakes.provider import accepted as taken
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 WAIT = timedelta(minutes=10)
 MINUTE = timedelta(minutes=1)

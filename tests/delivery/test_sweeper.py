@@ -34,7 +34,7 @@ from tests.support.waiting import SILENT_FOR
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 

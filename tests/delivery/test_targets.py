@@ -26,7 +26,7 @@ from tests.support.mongo.query_plans import plans
 pytestmark = pytest.mark.usefixtures("db")
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

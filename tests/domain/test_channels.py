@@ -17,7 +17,7 @@ from tests.support.tables import each_case
 
 
 def test_channels_are_in_the_order_of_lists() -> None:
-    assert [channel.value for channel in Channel] == ["email", "push", "whatsapp", "in_app"]
+    assert [channel.value for channel in Channel] == ["email", "push", "whatsapp", "sms", "in_app"]
 
 
 @each_case("channel", list(Channel))
@@ -43,11 +43,12 @@ def test_a_part_belongs_to_one_channel_and_each_role_to_one_part() -> None:
 
 
 def test_channels_of_one_kind_of_address_share_its_field() -> None:
-    assert channels_of(PHONE_NUMBER) == (Channel.WHATSAPP,)
+    assert channels_of(PHONE_NUMBER) == (Channel.WHATSAPP, Channel.SMS)
     stored = {"email": "ada@example.com", "phone": "+351912345678", "name": "Ada"}
     assert addresses_in(stored) == [
         (Channel.EMAIL, "ada@example.com"),
         (Channel.WHATSAPP, "+351912345678"),
+        (Channel.SMS, "+351912345678"),
     ]
     assert addresses_in({"email": None}) == []
 
@@ -55,6 +56,8 @@ def test_channels_of_one_kind_of_address_share_its_field() -> None:
 def test_an_address_is_compared_as_its_channel_folds_it() -> None:
     assert address_key("email", "Ada@Example.com") == "email:ada@example.com"
     assert address_key("whatsapp", "+5511987654321") == "whatsapp:+551187654321"
+    # Each channel has its own suppressions, of one number too.
+    assert address_key("sms", "+5511987654321") == "sms:+551187654321"
     # Stored by a version that has another channel.
     assert address_key("pigeon", "Loft 7") == "pigeon:Loft 7"
     assert address_digest("email", "ADA@example.com") == address_digest("email", "ada@example.com")

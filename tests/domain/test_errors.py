@@ -60,5 +60,8 @@ def test_receipt_failures_are_listed() -> None:
         "bounced",
         "blocked",
         "dropped",
+        "destination_disabled",
+        "filtered",
+        "sender_unregistered",
         "reported_failed",
     }

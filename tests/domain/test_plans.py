@@ -7,7 +7,7 @@ from domain.plans import Plan, Step, Until, how_reached, may_reach
 from domain.states import DeliveryStatus
 from tests.support.tables import each_case
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S, U = DeliveryStatus, Until
 
 

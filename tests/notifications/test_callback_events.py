@@ -41,7 +41,7 @@ from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S, E = DeliveryStatus, EventType
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 CALLBACK_URL = "http://127.0.0.1:9/hooks"

@@ -27,7 +27,7 @@ from tests.support.mongo.query_plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 COUNT, BATCH, PAGE = 12_000, 1_000, 20
 SMALL_CLIENT = ObjectId("d" * 24)

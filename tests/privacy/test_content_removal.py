@@ -40,7 +40,7 @@ from tests.support.mongo.query_plans import Plan, plans
 
 pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 ALL = set(Category)
 HOUR = timedelta(hours=1)

@@ -19,7 +19,7 @@ from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 LATER = NOON + timedelta(hours=1)
 CONTENT = Content(

@@ -42,7 +42,7 @@ DEVICES: Mapping[RecipientAction | None, str] = {
     RecipientAction.DEACTIVATE: ": device disabled",
     RecipientAction.SUSPECT: ": soft bounce, final at the third in a row",
     RecipientAction.SUPPRESS: ": suppressed",
-    RecipientAction.SUPPRESS_MARKETING: ": suppressed for marketing",
+    RecipientAction.UNSUBSCRIBE: ": suppressed for marketing",
 }
 
 REACHES: Mapping[Reach | None, str] = {

@@ -117,7 +117,7 @@ def test_structure_ranges_and_values_are_reported_together(app: App) -> None:
         {
             "type": "payment_confirmed",
             "recipient": {"email": "ada@example", "phone": "911", "timezone": "Mars"},
-            "channels": ["mail", "sms"],
+            "channels": ["mail", "fax"],
             "priority": "urgent",
             "ttl": 0,
             "content": {"deep_link": "javascript:x"},

@@ -111,6 +111,7 @@ def test_preview_shows_the_steps(app: App) -> None:
         "email": (True, 2),
         "whatsapp": (True, 3),
         "push": (False, None),
+        "sms": (False, None),
     }
 
 

@@ -16,6 +16,7 @@ def preview(app: App, **fields: Any) -> dict[str, Any]:
         "email",
         "push",
         "whatsapp",
+        "sms",
         "in_app",
     ]
     return body | {"channels": {channel["channel"]: channel for channel in body["channels"]}}
@@ -29,14 +30,14 @@ def test_every_channel_is_rendered(app: App) -> None:
         "high",
     )
     assert (body["template_id"], body["template_version"]) == ("payment_confirmed", 0)
-    email, push, whatsapp, in_app = body["channels"].values()
+    email, push, whatsapp, sms, in_app = body["channels"].values()
     assert email["subject"] == push["subject"] == "Payment confirmed: Sunrise"
     assert "Your payment of 49.90" in email["text"]
     assert email["html"].startswith("<!DOCTYPE html>")
     assert push["text"] == "Your payment of 49.90 has arrived. Order number: 1001."
     assert "*49.90*" in whatsapp["text"]
     assert in_app["text"] == email["text"]
-    assert {notification["html"] for notification in (push, whatsapp, in_app)} == {None}
+    assert {notification["html"] for notification in (push, whatsapp, sms, in_app)} == {None}
     assert {channel["problem"] for channel in body["channels"].values()} == {None}
 
 

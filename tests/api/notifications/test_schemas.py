@@ -185,7 +185,7 @@ def test_attempt_is_shown_without_its_worker() -> None:
     assert view["finished_at"] is None
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 LONG_AGO = utc_now() - timedelta(days=31)
 
 

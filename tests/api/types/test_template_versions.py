@@ -157,8 +157,8 @@ def test_all_template_problems_are_reported(app: App) -> None:
         "/parts/default/body": "syntax",
         "/parts/pt/push": "unknown_filter",
     }
-    wrong = {"default": {"subject": 5}, "pt": {"sms": "x"}}
-    assert set(pointers(create(app, wrong))) == {"/parts/default/subject", "/parts/pt/sms"}
+    wrong = {"default": {"subject": 5}, "pt": {"fax": "x"}}
+    assert set(pointers(create(app, wrong))) == {"/parts/default/subject", "/parts/pt/fax"}
 
 
 def test_type_without_files_needs_subject_and_body(app: App) -> None:

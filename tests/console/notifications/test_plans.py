@@ -13,7 +13,7 @@ from notifications.store.inbox import Inbox
 from notifications.store.new_notifications import NewDelivery
 from tests.support.factories import notifications as factories
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 
 
 def test_page_states_the_step_to_come_and_the_goal(console: Client) -> None:

@@ -65,7 +65,9 @@ def stored(slug: str = SLUG, **texts: str) -> int:
 def test_page_previews_every_channel(console: Client, default: DefaultType) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
-    assert [channel.name for channel in preview.channels] == ["Email", "Push", "WhatsApp", "In-app"]
+    assert [channel.name for channel in preview.channels] == [
+        *("Email", "Push", "WhatsApp", "SMS", "In-app")
+    ]
     assert all(channel.subject and channel.text for channel in preview.channels)
     assert [channel.name for channel in preview.channels if channel.is_default] == [
         channel.spec.label for channel in default.channels

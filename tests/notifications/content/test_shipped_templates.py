@@ -6,6 +6,7 @@ from typing import Any
 
 from domain.channels import Channel
 from domain.content import Content, Recipient
+from domain.sms import Encoding, encode
 from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
 from notifications.content import linting, templates
 from notifications.content.rendering import exists, render_message, render_text
@@ -59,6 +60,15 @@ def test_every_channel_has_english_and_portuguese(default: DefaultType, channel:
             assert "  " not in text or text == message.html
     if channel is Channel.EMAIL:
         assert '<html lang="pt"' in str(portuguese.html)
+
+
+@each_case("default", TEMPLATED)
+def test_text_message_is_one_part_in_each_language(default: DefaultType) -> None:
+    """Portuguese letters such as ã and ç would make it Unicode, with 70 characters a part."""
+    for locale in ("en", "pt"):
+        message = rendered(default.slug, Channel.SMS, locale=locale)
+        assert message.units == 1
+        assert encode(message.text).encoding is Encoding.GSM_7
 
 
 @each_case("default", TEMPLATED)

@@ -14,6 +14,7 @@ from notifications.catalog.plans import fallback_plan
 from notifications.intake.preparation import choose_channels
 from notifications.store.new_notifications import NewDelivery
 from notifications.validation import ChannelNames, ProblemCollector
+from providers import registry
 from recipients.models import SuppressionReason
 from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.notifications import SHIPPED, request
@@ -22,7 +23,7 @@ from tests.support.tables import each_case
 # What locks a type is read from the database when no copy is in memory.
 pytestmark = pytest.mark.usefixtures("db")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 TEN_MINUTES = timedelta(minutes=10)
 REACHABLE = Recipient(email="ada@example.com", phone="+351912345678", device_ids=("d",))
@@ -113,21 +114,30 @@ def test_all_selects_every_reachable_channel(
     deliveries, problems = choose(channels, recipient=recipient)
     assert names(deliveries) == expected
     assert problems == []
-    assert len(deliveries) == len(Channel)
+    assert {delivery.channel for delivery in deliveries} == {*Channel} - {Channel.SMS}
+
+
+def test_all_names_an_optional_channel_only_with_a_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "is_configured", lambda channel, *, test: not test)
+    recipient = Recipient(phone="+351912345678")
+    assert names(choose("all", recipient=recipient)[0]) == [PUSH, WHATSAPP, Channel.SMS, IN_APP]
+    assert names(choose(["sms"], recipient=recipient)[0]) == [Channel.SMS]
 
 
 @each_case(
     "channels, problems",
     [
         ([], [("/channels", "no_channel")]),
-        (["sms"], [("/channels/0", "unknown_channel")]),
+        (["fax"], [("/channels/0", "unknown_channel")]),
         (["EMAIL"], [("/channels/0", "unknown_channel")]),
         ([""], [("/channels/0", "unknown_channel")]),
         (["email", "all"], [("/channels/1", "unknown_channel")]),
         (["email", "email"], [("/channels/1", "duplicate_channel")]),
         (["in_app", "in-app"], [("/channels/1", "duplicate_channel")]),
         (
-            ["sms", "email", "fax", "email"],
+            ["telex", "email", "fax", "email"],
             [
                 ("/channels/0", "unknown_channel"),
                 ("/channels/2", "unknown_channel"),
@@ -185,7 +195,7 @@ def test_unreachable_recipient_is_a_problem(kind: str) -> None:
 
 
 def test_missing_address_is_not_reported_beside_other_problems() -> None:
-    _, problems = choose(["sms"], recipient=Recipient(), user_id=None)
+    _, problems = choose(["fax"], recipient=Recipient(), user_id=None)
     assert problems == [("/channels/0", "unknown_channel")]
 
 
@@ -212,7 +222,7 @@ def test_preferred_channel_is_used_once() -> None:
 
 
 def test_stored_preference_for_an_unknown_channel_is_ignored() -> None:
-    deliveries, problems = choose(known=registered(order_shipped={"channels": ["sms", "email"]}))
+    deliveries, problems = choose(known=registered(order_shipped={"channels": ["fax", "email"]}))
     assert names(deliveries) == [EMAIL]
     assert problems == []
 

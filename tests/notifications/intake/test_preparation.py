@@ -142,18 +142,21 @@ def test_opted_out_delivery_stays_opted_out() -> None:
     assert new.deliveries[0].failure_code is FailureCode.OPTED_OUT
 
 
+ADAS_PHONE = "+351912345678"
+
+
 @each_case(
     "given, person, addresses",
     [
-        ({}, ADA, [("email", "ada@example.com"), ("whatsapp", "+351912345678")]),
+        ({}, ADA, [("email", "ada@example.com"), ("whatsapp", ADAS_PHONE), ("sms", ADAS_PHONE)]),
         ({}, None, []),
         ({"email": "x@example.com"}, None, [("email", "x@example.com")]),
         (
             {"email": "x@example.com"},
             ADA,
-            [("email", "x@example.com"), ("whatsapp", "+351912345678")],
+            [("email", "x@example.com"), ("whatsapp", ADAS_PHONE), ("sms", ADAS_PHONE)],
         ),
-        ({"phone": " +351912345678 "}, None, [("whatsapp", "+351912345678")]),
+        ({"phone": " +351912345678 "}, None, [("whatsapp", ADAS_PHONE), ("sms", ADAS_PHONE)]),
         ({"phone": "+1"}, None, []),
     ],
 )
@@ -181,7 +184,7 @@ def test_all_problems_of_a_request_are_reported() -> None:
     found = problems(
         user_id=" ",
         recipient=NotificationRecipientRequest(email="x", phone="x", name="\n", timezone="x"),
-        channels=["sms"],
+        channels=["fax"],
         priority="nope",
         content=ContentRequest(subject="\n", body=" ", image_url="x", deep_link="x"),
         scheduled_at="nope",

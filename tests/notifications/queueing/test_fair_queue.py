@@ -23,7 +23,7 @@ from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 QUEUE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
 

@@ -35,7 +35,7 @@ from tests.support.tables import each_case
 pytestmark = pytest.mark.usefixtures("db")
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 RECEIPT_STATUSES = (S.SENT, S.DELIVERED, S.FAILED, S.READ)

@@ -29,7 +29,7 @@ from tests.support.tables import each_case
 pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 LATER = NOON + timedelta(hours=1)
 OTHER_CLIENT = ObjectId("d" * 24)

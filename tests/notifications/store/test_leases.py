@@ -32,7 +32,7 @@ from tests.support.tables import each_case
 pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 MILLISECOND, MINUTE = timedelta(milliseconds=1), timedelta(minutes=1)
 TAKEN_OVER = NOON + LEASE

@@ -39,7 +39,7 @@ from tests.support.tables import each_case
 pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 MILLISECOND = timedelta(milliseconds=1)
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)

@@ -40,7 +40,7 @@ def test_reference_names_notification_channel_attempt_and_device() -> None:
         f"{ID}.email",
         f"{ID}.email.",
         f"{ID}.email.1.2",
-        f"{ID}.sms.1",
+        f"{ID}.fax.1",
         f"{ID}.EMAIL.1",
         f"{ID}.email.-1",
         f"{ID}.email.1234567",

@@ -26,7 +26,7 @@ from tests.support.factories.notifications import (
 
 pytestmark = pytest.mark.usefixtures("db", "search_keys_follow")
 
-EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+EMAIL, PUSH, WHATSAPP, IN_APP = map(Channel, ("email", "push", "whatsapp", "in_app"))
 S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
 TAKEN_OVER = NOON + LEASE

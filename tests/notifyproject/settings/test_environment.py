@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from domain.channels import Channel
 from notifyproject.settings import documents, environment
 from notifyproject.settings.base import configure, queue_names
 from notifyproject.settings.environment import read
@@ -334,7 +335,7 @@ def test_service_queue_comes_first_and_then_by_priority() -> None:
     assert names[-2:] == ["callbacks", "broadcasts"]
     kinds = [name.partition(".")[2] or name for name in names[1:-2]]
     assert kinds == sorted(kinds, key=["critical", "high", "normal", "digests", "low"].index)
-    assert len(names) == len(set(names)) == 1 + 4 * 4 + 3
+    assert len(names) == len(set(names)) == 1 + 4 * len(Channel) + 3
 
 
 @each_case("path", documents.documents())

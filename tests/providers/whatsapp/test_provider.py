@@ -522,9 +522,7 @@ def test_code_has_our_failure_code(code: int, ours: FailureCode) -> None:
     assert refusal(refused(code)).code is ours
 
 
-@each_case(
-    "code, action", [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT)]
-)
+@each_case("code, action", [(131026, A.SUSPECT), (131050, A.UNSUBSCRIBE), (131021, A.SUSPECT)])
 def test_recipient_error_has_its_action(code: int, action: RecipientAction) -> None:
     error = refusal(refused(code))
     assert isinstance(error, InvalidRecipientError)
