@@ -22,7 +22,9 @@ MAX_HEAD = 64 * 1024
 MAX_BODY = 5 * 1024 * 1024
 """Larger than any view's limit, because a view reports its limit more precisely."""
 LIGHT_PATH = "/api/v1/notifications"
-"""Many requests of this path arrive at once, and make the same round trips."""
+"""Many POSTs to this path, and GETs of one notification below it, arrive at once, and make the same
+round trips."""
+_LIGHT_ITEM = re.compile(re.escape(LIGHT_PATH) + "/[0-9a-f]{24}")
 MAX_LIGHT_BODY = 16 * 1024
 """A larger body may take so long that other requests should not wait for it."""
 MAX_CHUNK_LINE = 8 * 1024
@@ -163,13 +165,12 @@ class Connection:
 
     def is_light(self) -> bool:
         """Return whether the request may run together with others in one thread."""
-        reader = self.request.body.reader
-        return (
-            self.request.method == "POST"
-            and self.request.path == LIGHT_PATH
-            and isinstance(reader, LengthReader)
-            and reader.length <= MAX_LIGHT_BODY
-        )
+        request, reader = self.request, self.request.body.reader
+        if not isinstance(reader, LengthReader) or reader.length > MAX_LIGHT_BODY:
+            return False
+        if request.method == "POST":
+            return bool(request.path == LIGHT_PATH)
+        return request.method == "GET" and _LIGHT_ITEM.fullmatch(request.path) is not None
 
     def read_body(self) -> None:
         """Parse the body, which is complete. Raises the errors of gunicorn's parser."""

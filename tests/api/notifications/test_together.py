@@ -98,6 +98,26 @@ def test_reads_and_inserts_are_made_once_for_all(app: App, settings: Any) -> Non
     assert len({answer.headers["X-Request-Id"] for answer in answers}) == 9
 
 
+@pytest.mark.usefixtures("_warm")
+def test_notifications_of_a_client_are_read_once_for_all(app: App) -> None:
+    ids = [app.notify(external_id=str(number)).json()["id"] for number in range(8)]
+    alone = [app.get(f"/notifications/{found}").json() for found in ids]
+    COMMANDS.found.clear()
+    answers = together(*(partial(app.get, f"/notifications/{found}") for found in (*ids, ids[0])))
+    # One for the versions of the configuration.
+    assert COMMANDS.found == {"aggregate": 2}
+    assert [answer.json() for answer in answers] == [*alone, alone[0]]
+
+
+@pytest.mark.usefixtures("_warm")
+def test_notification_of_another_client_is_not_found_among_its_own() -> None:
+    apps = [new_app(name) for name in ("first", "second")]
+    ids = [app.notify().json()["id"] for app in apps]
+    cases = [(app, found) for app in apps for found in (*ids, str(ObjectId()))]
+    answers = together(*(partial(app.get, f"/notifications/{found}") for app, found in cases))
+    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 200, 404]
+
+
 def repeated(app: App, number: int) -> Any:
     return app.post("/notifications", request(), headers={"Idempotency-Key": f"key-{number}"})
 

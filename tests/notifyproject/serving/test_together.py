@@ -15,7 +15,7 @@ from notifyproject.lockstep import LockStep, Trip
 from notifyproject.serving.connection import LIGHT_PATH, MAX_LIGHT_BODY
 from notifyproject.serving.worker import MAX_TOGETHER, WebWorker
 from tests.support.clients.api import App, new_app, request
-from tests.support.clients.raw_http import Answered, Answers, post
+from tests.support.clients.raw_http import Answered, Answers, get, post
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.served_program import Served
 
@@ -34,6 +34,11 @@ def send(client: socket.socket, app: App, raw: bytes | None = None, **fields: An
     body = json.dumps(request(**fields)).encode() if raw is None else raw
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(body)}")
     client.sendall(post(*headers, body=body, path=LIGHT_PATH))
+    return Answers(client)
+
+
+def read(client: socket.socket, app: App, notification_id: str) -> Answers:
+    client.sendall(get(f"{LIGHT_PATH}/{notification_id}", f"Authorization: Bearer {app.key}"))
     return Answers(client)
 
 
@@ -70,6 +75,33 @@ def test_each_kind_of_answer_is_its_own(connect: Callable[[], socket.socket], ap
     waiting = [(status, ask(connect())) for _ in range(6) for status, ask in kinds]
     for status, answers in waiting:
         assert answers.next().status == status
+
+
+def test_notifications_are_read_together_and_between_posts(
+    connect: Callable[[], socket.socket], app: App
+) -> None:
+    other = new_app("other")
+    ids = [app.notify(external_id=str(number)).json()["id"] for number in range(COUNT)]
+    clients = [connect() for _ in ids]
+    for _ in range(3):
+        waiting = [read(client, app, i) for client, i in zip(clients, ids, strict=True)]
+        for number, answers in enumerate(waiting):
+            answer = answers.next()
+            assert answer.status == 200
+            found = json.loads(answer.body)
+            assert (found["id"], found["external_id"]) == (ids[number], str(number))
+        asks: list[tuple[int, Answers]] = [
+            (200, read(clients[0], app, ids[5])),
+            (200, read(clients[1], app, ids[5])),
+            (404, read(clients[2], other, ids[5])),
+            (404, read(clients[3], app, str(ObjectId()))),
+            (404, read(clients[4], app, "0" * 23)),
+            (401, read(clients[5], App(id=app.id, key="none"), ids[5])),
+            (202, send(clients[6], app)),
+            (422, send(clients[7], app, type="unknown")),
+        ]
+        for status, answers in asks:
+            assert answers.next().status == status
 
 
 def test_client_that_leaves_takes_no_other_along(
