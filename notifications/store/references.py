@@ -7,7 +7,9 @@ from bson import ObjectId
 
 from domain.channels import Channel
 
-_REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
+_REFERENCE = re.compile(
+    r"([0-9a-f]{24})\.([a-z][a-z0-9_]{0,39})\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,6 @@ class AttemptReference:
     def parse(cls, text: str) -> "AttemptReference | None":
         """Return the reference in ``text``, or None if the text has another form."""
         match = _REFERENCE.fullmatch(text)
-        if match is None or match[2] not in {channel.value for channel in Channel}:
+        if match is None:
             return None
         return cls(ObjectId(match[1]), Channel(match[2]), int(match[3]), match[4])

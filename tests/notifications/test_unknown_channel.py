@@ -21,9 +21,11 @@ from monitoring import alerts, rollup
 from notifications import callback_events
 from notifications.broadcasts import runner
 from notifications.content import templates as content_templates
+from notifications.receipts import processor
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache
 from privacy import content_removal
+from providers.contract import Receipt, ReceiptKind
 from tasks import tasks
 from tests.support.clients.api import App
 from tests.support.console_urls import page_paths
@@ -111,6 +113,18 @@ def mixed(app: App, now: datetime) -> ObjectId:
     return document["_id"]
 
 
+def delivered(sent: ObjectId) -> Receipt:
+    return Receipt(
+        reference=f"{sent}.pigeon.1",
+        provider_id=None,
+        kind=ReceiptKind.DELIVERED,
+        at=utc_now(),
+        reason=None,
+        event_id="flight-1",
+        address=PHONE,
+    )
+
+
 def readers(
     app: App, console: Client, sent: ObjectId, now: datetime
 ) -> dict[str, Callable[[], Any]]:
@@ -150,6 +164,7 @@ def readers(
         "content removal": lambda: content_removal.remove_expired_content(
             now=now + timedelta(days=400)
         ),
+        "receipt": lambda: processor.apply_receipts([delivered(sent)], provider="loft", now=later),
         "email of the same message": lambda: pipeline.dispatch(
             runtime, [sent], channel=Channel.EMAIL
         ),

@@ -29,6 +29,11 @@ def test_reference_names_notification_channel_attempt_and_device() -> None:
     assert AttemptReference.parse(text) == AttemptReference(ID, Channel.PUSH, 3, device_id)
 
 
+def test_reference_may_name_a_channel_of_another_version() -> None:
+    reference = AttemptReference.parse(f"{ID}.pigeon.1")
+    assert reference == AttemptReference(ID, Channel("pigeon"), 1)
+
+
 @each_case(
     "text",
     [
@@ -40,7 +45,8 @@ def test_reference_names_notification_channel_attempt_and_device() -> None:
         f"{ID}.email",
         f"{ID}.email.",
         f"{ID}.email.1.2",
-        f"{ID}.fax.1",
+        f"{ID}.{'x' * 41}.1",
+        f"{ID}._sms.1",
         f"{ID}.EMAIL.1",
         f"{ID}.email.-1",
         f"{ID}.email.1234567",
