@@ -89,6 +89,21 @@ class Channel(StrEnum, metaclass=OpenEnum):
         """Whether a message goes to each device of the recipient."""
         return self.spec.targets is Targets.DEVICES
 
+    def can_reach(self, *, address: str | None, user_id: str | None, has_device: bool) -> bool:
+        """Return whether a message can reach a recipient of whom this is known.
+
+        ``address`` is of the channel's kind, and ``has_device`` may be a guess.
+        """
+        match self.spec.targets:
+            case Targets.ADDRESS:
+                return bool(address)
+            case Targets.DEVICES:
+                return has_device
+            case Targets.INBOX:
+                return bool(user_id)
+            case Targets.NOTHING:
+                return False
+
 
 @lru_cache(maxsize=64)
 def _unknown_channel(name: str) -> Channel:

@@ -217,17 +217,17 @@ def _can_reach(
     context: _Context,
 ) -> bool:
     channel = Channel(delivery["channel"])
-    if channel.is_inbox:
-        return bool(document.get("user_id"))
-    if not channel.has_devices:
-        # A resend goes to the same address, which the provider would reject again.
-        return (
-            bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
-        )
     refused = context.refused_devices.get(document["_id"], set())
-    return any(
-        device.device_id not in refused and accepts_push(device, document)
-        for device in push_devices(document, context.targets)
+    # A resend goes to the same address, which the provider would reject again.
+    is_rejected = delivery.get("failure_code") == F.INVALID_RECIPIENT
+    return channel.can_reach(
+        address=None if is_rejected else recipient.address(channel),
+        user_id=document.get("user_id"),
+        has_device=channel.has_devices
+        and any(
+            device.device_id not in refused and accepts_push(device, document)
+            for device in push_devices(document, context.targets)
+        ),
     )
 
 

@@ -177,11 +177,11 @@ def _is_reachable(
     targets: devices.PushTargets,
     registered: str | None,
 ) -> bool:
-    if channel.has_devices:
-        return bool(push_devices(document, targets))
-    if channel.is_inbox:
-        return bool(document.get("user_id"))
-    return bool(recipient_of(document).address(channel) or registered)
+    return channel.can_reach(
+        address=recipient_of(document).address(channel) or registered,
+        user_id=document.get("user_id"),
+        has_device=channel.has_devices and bool(push_devices(document, targets)),
+    )
 
 
 def _is_suppressed_push(delivery: DeliveryDocument) -> bool:

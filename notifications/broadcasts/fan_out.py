@@ -9,8 +9,6 @@ import msgspec
 from bson import ObjectId
 
 from devices import queries as devices
-from domain.channels import Channel
-from domain.channels.spec import Targets
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from notifications.store import acceptance
@@ -18,7 +16,7 @@ from notifications.store.acceptance import Accepted
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
-from recipients.queries import RecipientSnapshot, RegisteredRecipient
+from recipients.queries import RecipientSnapshot
 
 from .. import callback_events, queries
 from ..content.engine import RenderCache
@@ -114,11 +112,16 @@ def prepare_page(
     for user_id in ids:
         own_request = requests[user_id]
         if named_channels is not None:
-            reachable = _reachable_channels(
-                named_channels,
-                snapshot.registered.get(user_id),
-                has_device=user_id in device_owners,
-            )
+            known = snapshot.registered.get(user_id)
+            reachable = [
+                channel.value
+                for channel in named_channels
+                if channel.can_reach(
+                    address=known.address(channel) if known is not None else None,
+                    user_id=user_id,
+                    has_device=user_id in device_owners,
+                )
+            ]
             if not reachable:
                 page.skip(user_id, NO_ADDRESS)
                 continue
@@ -142,26 +145,6 @@ def prepare_page(
         else:
             page.skip(user_id, _skip_reason(new.deliveries))
     return found
-
-
-def _reachable_channels(
-    named_channels: Sequence[Channel],
-    registered: RegisteredRecipient | None,
-    *,
-    has_device: bool,
-) -> list[str]:
-    def is_reachable(channel: Channel) -> bool:
-        match channel.spec.targets:
-            case Targets.ADDRESS:
-                return registered is not None and registered.address(channel) is not None
-            case Targets.DEVICES:
-                return has_device
-            case Targets.INBOX:
-                return True
-            case Targets.NOTHING:
-                return False
-
-    return [channel.value for channel in named_channels if is_reachable(channel)]
 
 
 def _skip_reason(deliveries: Sequence[NewDelivery]) -> str:

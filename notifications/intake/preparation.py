@@ -398,7 +398,11 @@ def _make_delivery(
     *,
     is_explicit: bool,
 ) -> NewDelivery:
-    if _is_reachable(channel, request, recipient):
+    # A device may be registered before the message is sent.
+    may_have_device = request.user_id is not None or bool(recipient.device_ids)
+    if channel.can_reach(
+        address=recipient.address(channel), user_id=request.user_id, has_device=may_have_device
+    ):
         return NewDelivery(channel=channel)
     reach = channel.spec.reach
     if is_explicit and all(problem.pointer != reach.pointer for problem in problems.problems):
@@ -454,14 +458,6 @@ def apply_plan(deliveries: Sequence[NewDelivery], plan: Plan) -> list[NewDeliver
         for number in (numbers[delivery.channel],)
         for step in (plan.steps[number - 1],)
     ]
-
-
-def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Recipient) -> bool:
-    if channel.is_inbox:
-        return request.user_id is not None
-    if channel.has_devices:
-        return request.user_id is not None or bool(recipient.device_ids)
-    return recipient.address(channel) is not None
 
 
 def _is_open(delivery: NewDelivery) -> bool:

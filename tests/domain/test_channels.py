@@ -1,5 +1,7 @@
 """Traits of channels."""
 
+from typing import Any
+
 from domain.addresses import ADDRESS_KINDS, PHONE_NUMBER
 from domain.channels import (
     ADDRESS_CHANNELS,
@@ -61,3 +63,20 @@ def test_an_address_is_compared_as_its_channel_folds_it() -> None:
     # Stored by a version that has another channel.
     assert address_key("pigeon", "Loft 7") == "pigeon:Loft 7"
     assert address_digest("email", "ADA@example.com") == address_digest("email", "ada@example.com")
+
+
+REACHED_BY = {
+    Targets.ADDRESS: {"address"},
+    Targets.DEVICES: {"has_device"},
+    Targets.INBOX: {"user_id"},
+    Targets.NOTHING: set[str](),
+}
+KNOWN = {"address": "ada@example.com", "user_id": "ada", "has_device": True}
+UNKNOWN = {"address": None, "user_id": None, "has_device": False}
+
+
+@each_case("channel", [*Channel, Channel("pigeon")])
+@each_case("name", list(KNOWN))
+def test_channel_reaches_who_has_what_it_sends_to(channel: Channel, name: str) -> None:
+    facts: Any = UNKNOWN | {name: KNOWN[name]}
+    assert channel.can_reach(**facts) == (name in REACHED_BY[channel.spec.targets])
