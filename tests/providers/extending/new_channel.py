@@ -24,6 +24,7 @@ from delivery.runtime import SendingRuntime
 from domain.channels import Channel
 from domain.time import utc_now
 from monitoring import alerts, rollup
+from notifications.broadcasts import runner
 from notifications.content import templates as content_templates
 from notifications.receipts import webhook_log
 from notifyproject.db.collections import collection
@@ -51,6 +52,7 @@ KEY, PUBLIC = "key", "https://notify.example.com"
 ADA = {"phone": "+351912345678"}
 KEPT_AFTER_ERASURE = {"webhook_log"}
 """What may contain an address for 30 days: docs/guides/privacy.md."""
+ORDER = {"channels": ["pigeon"], "data": ["order=A-1"]}
 PLAIN = {"type": "marketing", "content": {"subject": "Hello", "body": "Good news."}, "data": {}}
 
 
@@ -291,9 +293,14 @@ def test_step_of_a_plan_flies(app: App) -> None:
     assert [d["channel"] for d in shown(app, sent)["delivery"]] == ["email", "pigeon"]
 
 
-def test_limits_and_digests_count_it(app: App) -> None:
-    limit = {"channels": ["pigeon"], "categories": ["marketing"], "max": 3, "period_seconds": 3600}
-    assert app.put("/limits/weekly", limit).status_code in (200, 201)
+def test_limit_holds_the_second_message(app: App, settings: Any) -> None:
+    app.put("/recipients/ada", {"name": "Ada", **ADA})
+    limit = {"channels": ["pigeon"], "categories": ["marketing"], "max": 1, "period_seconds": 3600}
+    assert app.put("/limits/hourly", limit).status_code in (200, 201)
+    first, second = (accepted(app, user_id="ada", recipient={}) for _ in range(2))
+    assert len(dispatched(settings, first, second)) == 1
+    reasons = {delivery(app, one)["wait_reason"] for one in (first, second)}
+    assert reasons == {None, "over_limit"}
 
 
 def test_broadcast_reaches_who_has_an_address(app: App) -> None:
@@ -301,6 +308,9 @@ def test_broadcast_reaches_who_has_an_address(app: App) -> None:
     body = {"audience": {"user_ids": ["ada"]}, "channels": ["pigeon"], **PLAIN}
     answer = app.post("/broadcasts", body)
     assert answer.status_code == 202, answer.content
+    runner.run_inline()
+    (stored,) = collection("notifications").find({"user_id": "ada"})
+    assert [d["channel"] for d in stored["delivery"]] == ["pigeon"]
 
 
 def test_lost_wakeup_is_found(app: App, broker: Any) -> None:
@@ -382,6 +392,8 @@ def test_api_describes_it() -> None:
 
 
 def test_commands_take_it(app: App, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("notify", type="order_shipped", phone=ADA["phone"], **ORDER)
+    assert collection("notifications").count_documents({"delivery.channel": "pigeon"}) == 1
     call_command("redrive", "--channel", "pigeon")
     call_command("makemigrations", "--check", "--dry-run")
     call_command("check")
