@@ -17,19 +17,17 @@ class NotificationsConfig(AppConfig):
         """Register system checks. After each migrate, add missing types and retention policies."""
         from .checks import (
             celery_settings,
+            deploy_settings,
             mail_settings,
             provider_settings,
-            push_settings,
             service_urls,
-            whatsapp_settings,
         )
 
-        checks.register(provider_settings, checks.Tags.security, deploy=True)
+        checks.register(deploy_settings, checks.Tags.security, deploy=True)
         checks.register(celery_settings, checks.Tags.security)
         checks.register(mail_settings, checks.Tags.security)
         checks.register(service_urls, checks.Tags.security)
-        checks.register(push_settings, checks.Tags.security)
-        checks.register(whatsapp_settings, checks.Tags.security)
+        checks.register(provider_settings, checks.Tags.security)
         post_migrate.connect(_after_migrate, sender=self)
 
 

@@ -1,15 +1,13 @@
 """System checks of a server: unsafe secrets, URLs, and host names. No message has a secret."""
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
 
-from .settings.safety import mail_server_problem, secret_problem, url_problem
+from .settings.safety import secret_problem, url_problem
 from .settings.variables import SECRETS, URLS
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -59,7 +57,7 @@ def check_urls(**_: Any) -> list[checks.CheckMessage]:
                 )
                 message = f"{name} {problem}."
                 problems.append(checks.Error(message, hint=hint, id="notifyproject.E008"))
-    return [*problems, *_mail_server(), *_google_token_urls()]
+    return problems
 
 
 def check_allowed_hosts(**_: Any) -> list[checks.CheckMessage]:
@@ -81,38 +79,6 @@ def check_allowed_hosts(**_: Any) -> list[checks.CheckMessage]:
         id="notifyproject.E006",
     )
     return [problem]
-
-
-def _mail_server() -> Iterator[checks.CheckMessage]:
-    """Report a password that is sent to the mail server without TLS."""
-    problem = mail_server_problem(
-        host=settings.EMAIL_HOST,
-        password=settings.EMAIL_HOST_PASSWORD,
-        is_encrypted=settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL,
-    )
-    if problem is not None:
-        hint = "Use starttls with port 587, or tls with port 465."
-        yield checks.Error(f"{problem}.", hint=hint, id="notifyproject.E009")
-
-
-def _google_token_urls() -> Iterator[checks.CheckMessage]:
-    """Report service accounts that are presented without TLS."""
-    for name in ("FCM_CREDENTIALS", "SANDBOX_FCM_CREDENTIALS"):
-        # An unreadable account is another check's problem.
-        url = _token_url(getattr(settings, name))
-        if url is not None and (problem := url_problem(URLS["FCM_URL"], url)):
-            yield checks.Error(f"token_uri of {name} {problem}.", id="notifyproject.E010")
-
-
-def _token_url(source: str) -> str | None:
-    if not source:
-        return None
-    try:
-        text = source if source.lstrip().startswith("{") else Path(source).read_text()
-        url = json.loads(text)["token_uri"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return url if isinstance(url, str) else None
 
 
 def _secrets(name: str) -> Iterator[tuple[str, bytes]]:

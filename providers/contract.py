@@ -1,8 +1,8 @@
 """The interface of a provider.
 
 To add a provider, write a package with a :class:`Provider`, a table of its responses
-(:mod:`.response_rules`), and its :class:`~providers.spec.ProviderSpec`; its settings in
-``notifyproject/settings/variables.py``; and a test for each response, for no response, and for a
+(:mod:`.response_rules`), its variables (``variables.py``), and its
+:class:`~providers.spec.ProviderSpec`; and a test for each response, for no response, and for a
 truncated response.
 """
 

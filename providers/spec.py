@@ -4,8 +4,9 @@ Each package beside this module exports a ``PROVIDER``, and :mod:`.discovery` fi
 is light: what it describes is imported when it is needed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from domain.channels import Channel
 
@@ -54,9 +55,18 @@ class ProviderSpec:
     """Create it from the settings. Without credentials, it can still verify webhooks."""
     sandbox: SandboxSpec | None = None
     webhook: WebhookSpec | None = None
+    settings: type[Any] | None = None
+    """Its environment variables: a :class:`~notifyproject.settings.declarations.ProviderGroup` in
+    ``variables.py`` of the package, since they are read before Django starts."""
     check: Callable[..., None] | None = None
     """Tries the values of an :class:`~notifyproject.settings.variables.Environment` by a call that
     sends no message, for the set-up wizard. Raises :class:`providers.setup_check.CheckError`."""
+    complete: Callable[[dict[str, str]], None] | None = None
+    """Completes the values that the wizard writes. Raises ValueError."""
+    setting_checks: Callable[[], Iterable[Any]] | None = None
+    """Returns Django's messages about invalid settings, at the start of each process."""
+    deploy_checks: Callable[[], Iterable[Any]] | None = None
+    """Returns those about settings that a server lacks."""
 
     @property
     def sandbox_name(self) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import base64
 import getpass
-import json
 import os
 import secrets
 import sys
@@ -15,21 +14,25 @@ from typing import TextIO
 from django.core.exceptions import ImproperlyConfigured
 
 from domain.mailboxes import parse_mailbox
-from notifyproject.platform import service_account
 from notifyproject.settings import environment, safety
 from notifyproject.settings.declarations import Variable, variables
 from notifyproject.settings.kinds import split_list
-from notifyproject.settings.variables import PROVIDERS, URLS, VARIABLES, Compose, Environment
+from notifyproject.settings.variables import URLS, VARIABLES, Compose, Environment
 from providers.discovery import SPECS
-from providers.fcm import credentials
 from providers.setup_check import CheckError
+from providers.spec import ProviderSpec
 
 Ask = Callable[[str], str]
 ALL = VARIABLES | {variable.name: variable for variable in variables(Compose)}
 """The variables that the file may have."""
-CHECKS = {spec.name: spec.check for spec in SPECS.values() if spec.check}
-ENABLED_BY = {spec.name: spec.enabled_by for spec in SPECS.values() if spec.enabled_by}
-"""The variable whose presence turns a provider on. Mail has one in any case."""
+ASKED = {
+    variable.name: spec
+    for spec in SPECS.values()
+    if spec.settings
+    for variable in variables(spec.settings)
+    if variable.is_asked
+}
+"""The provider of each variable that the wizard asks for if the provider is set up."""
 OTHERS = 0o077
 """Permissions of a file for its group and others."""
 
@@ -139,7 +142,7 @@ def _given(
 
 def _ask(values: dict[str, str], terminal: Terminal, variable: Variable, text: str) -> None:
     known = values.get(variable.name, "")
-    default = variable.default if variable.provider else ""
+    default = variable.default if variable.name in ASKED else ""
     shown = "unchanged" if known and variable.is_secret else known or default
     ask = terminal.ask_secret if variable.is_secret else terminal.ask
     answer = ask(f"{text}{f' [{shown}]' if shown else ''}: ").strip()
@@ -159,23 +162,26 @@ def _require(values: dict[str, str]) -> None:
 def _try_providers(
     values: dict[str, str], terminal: Terminal, *, is_asking: bool, is_offline: bool
 ) -> None:
-    for provider in PROVIDERS:
-        wanted = _is_wanted(values, provider)
-        if is_asking and not wanted and provider in ENABLED_BY:
-            wanted = terminal.ask(f"Set up {provider}? [y/N] ").strip().lower() == "y"
+    for spec in SPECS.values():
+        if not spec.settings:
+            continue
+        wanted = _is_wanted(values, spec)
+        if is_asking and not wanted and spec.enabled_by:
+            wanted = terminal.ask(f"Set up {spec.name}? [y/N] ").strip().lower() == "y"
         if wanted:
-            _try_provider(provider, values, terminal, is_asking=is_asking, is_offline=is_offline)
+            _try_provider(spec, values, terminal, is_asking=is_asking, is_offline=is_offline)
 
 
-def _is_wanted(values: Mapping[str, str], provider: str) -> bool:
-    """Return whether the values turn a provider on."""
-    if provider in ENABLED_BY:
-        return bool(values.get(ENABLED_BY[provider]))
-    return provider in (values.get("EMAIL_PROVIDER") or "sendgrid").split(",")
+def _is_wanted(values: Mapping[str, str], spec: ProviderSpec) -> bool:
+    """Return whether the values turn a provider on. Mail has one in any case."""
+    if spec.enabled_by:
+        return bool(values.get(spec.enabled_by))
+    order = VARIABLES["EMAIL_PROVIDER"]
+    return spec.name in split_list(values.get(order.name) or order.default)
 
 
 def _try_provider(
-    provider: str,
+    spec: ProviderSpec,
     values: dict[str, str],
     terminal: Terminal,
     *,
@@ -183,17 +189,18 @@ def _try_provider(
     is_offline: bool,
 ) -> None:
     """Ask for a provider's values until its check succeeds or staff leave it out."""
-    wanted = [variable for variable in ALL.values() if variable.provider == provider]
+    group, provider = spec.settings, spec.name
+    wanted = [variable for variable in variables(group) if variable.is_asked] if group else []
     while True:
         if is_asking:
             for variable in wanted:
                 _ask(values, terminal, variable, f"{variable.name}, {variable.hint}")
-        if is_offline or provider not in CHECKS:
-            _validate(values)
+        found = _validate(values)
+        if is_offline or not spec.check:
             terminal.out.write(f"{provider} wasn't tried.\n")
             return
         try:
-            CHECKS[provider](_validate(values))
+            spec.check(found)
         except CheckError as error:
             if not is_asking:
                 raise SetupError(f"{provider}: {error}") from error
@@ -215,16 +222,12 @@ def _add_keys(values: dict[str, str]) -> None:
     values["FIELD_ENCRYPTION_KEYS"] = values.get("FIELD_ENCRYPTION_KEYS") or f"first:{encoded}"
     for name in ("MONGODB_PASSWORD", "VALKEY_PASSWORD", "METRICS_TOKEN"):
         values[name] = values.get(name) or secrets.token_hex(32)
-    if values.get("WHATSAPP_TOKEN"):
-        known = values.get("WHATSAPP_VERIFY_TOKEN")
-        values["WHATSAPP_VERIFY_TOKEN"] = known or secrets.token_hex(16)
-    if source := values.get("FCM_CREDENTIALS"):
+    for spec in SPECS.values():
         try:
-            credentials.read_service_account(source)
-        except credentials.InvalidCredentialsError as error:
-            raise SetupError(f"FCM_CREDENTIALS: {error}") from error
-        # The text in one line, because containers don't have the file.
-        values["FCM_CREDENTIALS"] = json.dumps(service_account.read(source))
+            if spec.complete:
+                spec.complete(values)
+        except ValueError as error:
+            raise SetupError(str(error)) from error
 
 
 def _validate(values: Mapping[str, str]) -> Environment:
@@ -239,13 +242,9 @@ def _validate(values: Mapping[str, str]) -> Environment:
         for url in split_list(values.get(name, "")):
             if problem := safety.url_problem(rule, url):
                 raise SetupError(f"{name} {problem}.")
-    problem = safety.mail_server_problem(
-        host=found.SMTP_HOST,
-        password=found.SMTP_PASSWORD,
-        is_encrypted=found.SMTP_SECURITY != "none",
-    )
-    if problem is not None:
-        raise SetupError(f"{problem}.")
+    for spec in SPECS.values():
+        if spec.settings and (problem := spec.settings.of(found).problem()):
+            raise SetupError(f"{problem}.")
     return found
 
 
@@ -278,8 +277,8 @@ def _quoted(name: str, value: str) -> str:
 
 def _is_missing(values: Mapping[str, str], variable: Variable) -> bool:
     """Return whether the wizard asks for a value, which is missing and has no default."""
+    spec = ASKED.get(variable.name)
     is_asked = variable.question or (
-        variable.provider
-        and (variable.name in ENABLED_BY.values() or _is_wanted(values, variable.provider))
+        spec and (variable.name == spec.enabled_by or _is_wanted(values, spec))
     )
     return bool(is_asked and variable.empty and not values.get(variable.name))

@@ -14,7 +14,7 @@ from ..platform.logs import logging_config
 from . import console, sentinel_url, store_urls
 from .environment import BASE_DIR, DATA_DIR
 from .kinds import split_list
-from .variables import PROVIDERS, Environment, ehlo_name
+from .variables import PROVIDER_GROUPS, Environment
 
 INSTALLED_APPS = [
     "unfold",
@@ -197,15 +197,21 @@ def configure(environment: Environment) -> dict[str, Any]:
         **{f"RATE_LIMIT_{name.upper()}": limit for name, limit in environment.RATE_LIMITS.items()},
         "DATABASES": _databases(environment),
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
-        **_email(environment),
-        "FCM_URL": environment.FCM_URL.rstrip("/"),
-        "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
+        "EMAIL_PROVIDERS": environment.EMAIL_PROVIDER,
+        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
+        "ATTACHMENT_HOSTS": frozenset(map(str.lower, environment.ATTACHMENT_HOSTS)),
+        **{
+            name: value
+            for group in PROVIDER_GROUPS
+            for name, value in group.of(environment).configure(environment).items()
+        },
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "PROVIDER_RATES": _provider_rates(environment),
         "MAX_IN_FLIGHT": {
-            **dict.fromkeys(PROVIDERS, environment.PROVIDER_MAX_IN_FLIGHT),
-            # SMTP sends from threads, so there are no more requests than threads.
-            "smtp": environment.WORKER_THREADS,
+            group.provider: environment.WORKER_THREADS
+            if group.needs_threads
+            else environment.PROVIDER_MAX_IN_FLIGHT
+            for group in PROVIDER_GROUPS
         },
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
@@ -235,27 +241,6 @@ def _databases(environment: Environment) -> dict[str, Any]:
                 "appname": "notifyproject",
             },
         }
-    }
-
-
-def _email(environment: Environment) -> dict[str, Any]:
-    has_key = bool(environment.SENDGRID_API_KEY)
-    default_url = "https://api.sendgrid.com" if has_key else environment.SANDBOX_URL
-    return {
-        "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
-        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
-        "ATTACHMENT_HOSTS": frozenset(map(str.lower, environment.ATTACHMENT_HOSTS)),
-        "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
-        "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
-        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
-        "EMAIL_HOST": environment.SMTP_HOST,
-        "EMAIL_PORT": environment.SMTP_PORT,
-        "EMAIL_HOST_USER": environment.SMTP_USER,
-        "EMAIL_HOST_PASSWORD": environment.SMTP_PASSWORD,
-        "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
-        "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
-        "EMAIL_TIMEOUT": 15,
-        "SMTP_EHLO_NAME": ehlo_name(environment),
     }
 
 

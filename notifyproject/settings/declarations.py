@@ -1,7 +1,7 @@
 """What the declaration of an environment variable has: ``variables.py`` has the declarations."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 from .kinds import Kind
 from .safety import Plain
@@ -34,8 +34,8 @@ class Variable:
     """Default of the tests, if it is another one."""
     question: str = ""
     """How the set-up wizard asks for it at the beginning."""
-    provider: str = ""
-    """The provider for which the set-up wizard asks for it."""
+    is_asked: bool = False
+    """Whether the set-up wizard asks for it, if its provider is set up."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -81,6 +81,40 @@ class Group:
 
     def __hash__(self) -> int:
         return hash(frozenset(vars(self)))
+
+
+class ProviderGroup(Group):
+    """The variables of one provider, whose names begin with the provider's."""
+
+    provider: ClassVar[str]
+    channel: ClassVar[str]
+    is_default: ClassVar[bool] = False
+    """Whether the channel uses it unless told otherwise."""
+    rate: ClassVar[int] = 0
+    """Default of its messages per second; 0: no limit."""
+    needs_threads: ClassVar[bool] = False
+    """Whether each of its requests takes a thread."""
+
+    @classmethod
+    def of(cls, values: Any) -> Self:
+        """Return the variables among the attributes of ``values``, such as the environment."""
+        return cls(**{name: getattr(values, name) for name in map(_name, variables(cls))})
+
+    def configure(self, environment: Any) -> dict[str, Any]:
+        """Return the settings that follow: each variable, without the slash that ends a URL.
+
+        ``environment`` has the variables of the service.
+        """
+        urls = {v.name: vars(self)[v.name].rstrip("/") for v in variables(type(self)) if v.kind.url}
+        return vars(self) | urls
+
+    def problem(self) -> str | None:
+        """Return why a value would be sent unsafely, or None."""
+        return None
+
+
+def _name(variable: Variable) -> str:
+    return variable.name
 
 
 def variables(group: type) -> list[Variable]:

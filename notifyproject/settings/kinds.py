@@ -97,6 +97,18 @@ def switch() -> Kind[bool]:
     return Kind(expected="on | off", convert=convert, empty=False, words=tuple(words))
 
 
+def names(*known: str) -> Kind[tuple[str, ...]]:
+    """Return the kind of an ordered list of some of these names, each at most once."""
+
+    def convert(text: str) -> tuple[str, ...]:
+        found = tuple(split_list(text))
+        if not found or len({*found}) < len(found) or not {*found} <= {*known}:
+            raise ValueError("another name")
+        return found
+
+    return Kind(expected=f"some of {', '.join(known)}, in order", convert=convert, empty=())
+
+
 def text(pattern: str = r"(?s:.*)", expected: str = "a text") -> Kind[str]:
     """Return the kind of a text that has, as a whole, a form."""
     return Kind(expected=expected, convert=lambda found: _match(pattern, found), empty="")

@@ -103,13 +103,6 @@ def url_form_problem(rule: UrlRule, url: str) -> str | None:
     return next((problem for problem, is_found in findings.items() if is_found), None)
 
 
-def mail_server_problem(*, host: str, password: str, is_encrypted: bool) -> str | None:
-    """Return what is wrong with how the password is sent to the mail server, or None."""
-    if not password or is_encrypted or is_loopback(host) or is_private(host):
-        return None
-    return "SMTP_PASSWORD is sent without TLS: SMTP_SECURITY is none"
-
-
 def is_private(host: str) -> bool:
     """Return whether a host is in a private network, by its address or its name."""
     name = host.rstrip(".").lower()

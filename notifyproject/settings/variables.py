@@ -1,19 +1,20 @@
-"""All environment variables of the service, each declared once.
+"""All environment variables of the service but those of providers, each declared once.
 
 From a declaration come parsing (``environment.py``), ``.env.example``, the settings page, the
 Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
 """
 
 from collections.abc import Mapping
-
-from domain.hosts import public_name
+from typing import Any
 
 from . import kinds
 from .declarations import Group, declare, variables
+from .provider_groups import find_groups, names_of
 from .safety import Plain
 
-_META_ID = kinds.text(r"[0-9]+", "an ID of digits, as Meta shows it")
-_RATES = "sendgrid:0,smtp:0,fcm:10000,whatsapp:80"
+PROVIDER_GROUPS = find_groups()
+"""The variables of each provider, which its package declares."""
+_RATES = ",".join(f"{group.provider}:{group.rate}" for group in PROVIDER_GROUPS)
 _LIMITS = "read:30000,write:60000,inbox:600,failed:300"
 
 
@@ -190,16 +191,16 @@ class Inbox(Group):
 
 
 class Email(Group):
-    """Providers of mail, and what each mail has."""
+    """What the mail of each provider has, and their order."""
 
     heading = "Email"
     see = "guides/channels.md"
 
-    EMAIL_PROVIDER: str = declare(
-        kinds.choice("sendgrid", "smtp", "sendgrid,smtp", "smtp,sendgrid"),
-        "sendgrid",
-        "a provider, or both in the order of failover",
-        question="Mail provider: sendgrid or smtp",
+    EMAIL_PROVIDER: tuple[str, ...] = declare(
+        kinds.names(*names_of("email")),
+        names_of("email")[0],
+        "a provider, or several in the order of failover",
+        question=f"Mail provider: {' or '.join(names_of('email'))}",
     )
     EMAIL_FROM: str = declare(
         kinds.text(),
@@ -213,134 +214,6 @@ class Email(Group):
     )
     ATTACHMENT_HOSTS: tuple[str, ...] = declare(
         kinds.items(), "", "hosts of attachments, separated by commas", empty="no attachments"
-    )
-    SENDGRID_API_KEY: str = declare(
-        kinds.token(min_length=8, is_issued=True),
-        "",
-        "SendGrid's key",
-        empty="mail goes to the sandbox, if there is one",
-        example="",
-        provider="sendgrid",
-    )
-    SENDGRID_WEBHOOK_PUBLIC_KEY: str = declare(
-        kinds.text(
-            r"[A-Za-z0-9+/]{80,}={0,2}",
-            "the verification key as SendGrid shows it: base64 in one line",
-        ),
-        "",
-        "verifies SendGrid's webhooks",
-        empty="SendGrid's receipts are rejected",
-        example="",
-        provider="sendgrid",
-    )
-    SENDGRID_URL: str = declare(
-        kinds.url(Plain.PRIVATE),
-        "",
-        "address of SendGrid's API",
-        empty="SendGrid's global one with a key, the sandbox's without one",
-    )
-    SMTP_HOST: str = declare(
-        kinds.text(
-            r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*",
-            "a host name or an IP address, without a scheme, a port, or brackets",
-        ),
-        "127.0.0.1",
-        "host of the mail server",
-        provider="smtp",
-    )
-    SMTP_PORT: int = declare(
-        kinds.whole(0, 65_535), "25", "587 for `starttls`, usually 465 for `tls`", provider="smtp"
-    )
-    SMTP_SECURITY: str = declare(
-        kinds.choice("none", "starttls", "tls"),
-        "none",
-        "TLS of the connection; certificates are verified",
-        provider="smtp",
-    )
-    SMTP_USER: str = declare(
-        kinds.text(), "", "user of the login; without one, there is none", provider="smtp"
-    )
-    SMTP_PASSWORD: str = declare(
-        kinds.password(),
-        "",
-        "password of the login; refused with `SMTP_SECURITY=none`, except to this machine or a "
-        "private network",
-        provider="smtp",
-    )
-    SMTP_EHLO_NAME: str = declare(
-        # RFC 5321, 4.1.3.
-        kinds.text(
-            r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\]",
-            "a domain, or an IP address in brackets",
-        ),
-        "",
-        "name with which the service greets the mail server",
-        empty=("the host of `PUBLIC_URL`, or without a public one the machine's name or address"),
-    )
-
-
-class Push(Group):
-    """The account at Firebase."""
-
-    heading = "Push"
-    see = "guides/channels.md#push-by-firebase-cloud-messaging"
-
-    FCM_CREDENTIALS: str = declare(
-        kinds.document(),
-        "",
-        "service account: path of the JSON, or the JSON",
-        empty="no push",
-        provider="fcm",
-    )
-    FCM_PROJECT_ID: str = declare(
-        kinds.text(), "", "project at Google", empty="the service account's project"
-    )
-    FCM_URL: str = declare(
-        kinds.url(Plain.PRIVATE), "https://fcm.googleapis.com", "address of the API"
-    )
-
-
-class WhatsApp(Group):
-    """The account at Meta."""
-
-    heading = "WhatsApp"
-    see = "guides/channels.md#whatsapp"
-
-    WHATSAPP_TOKEN: str = declare(
-        kinds.token(min_length=8, is_issued=True),
-        "",
-        "access token of a system user",
-        empty="no WhatsApp",
-        provider="whatsapp",
-    )
-    WHATSAPP_PHONE_NUMBER_ID: str = declare(
-        _META_ID, "", "ID of the sending number", provider="whatsapp"
-    )
-    WHATSAPP_BUSINESS_ACCOUNT_ID: str = declare(
-        _META_ID,
-        "",
-        "ID of the WhatsApp Business account, for `manage.py whatsapp_templates` and the status "
-        "in the console",
-        provider="whatsapp",
-    )
-    WHATSAPP_APP_SECRET: str = declare(
-        # Meta's are 32 hex digits.
-        kinds.token(min_length=32),
-        "",
-        "verifies Meta's webhooks",
-        empty="WhatsApp's receipts are rejected",
-        provider="whatsapp",
-    )
-    WHATSAPP_VERIFY_TOKEN: str = declare(
-        kinds.token(min_length=16), "", "token that Meta sends when the webhook is set up"
-    )
-    WHATSAPP_URL: str = declare(
-        kinds.url(Plain.PRIVATE), "https://graph.facebook.com", "address of the API"
-    )
-    WHATSAPP_API_VERSION: str = declare(
-        kinds.text(r"v[1-9][0-9]?\.[0-9]", "a version such as v26.0"),
-        "v26.0",
-        "version of the Cloud API; Meta serves one for two years",
     )
 
 
@@ -368,14 +241,14 @@ class ProviderLimits(Group):
         kinds.numbers(kinds.number(0, 1_000_000), defaults=_RATES),
         _RATES,
         "messages per second over all workers: `provider:number,…`; 0: no limit; a provider that "
-        "isn't named keeps its default; Google grants a project 600,000 per minute, and Meta a "
-        "phone number 80 per second at first",
+        "isn't named keeps its default",
+        see="reference/providers.md",
     )
     PROVIDER_MAX_IN_FLIGHT: int = declare(
         kinds.whole(1, 4_096),
         "512",
         "most requests in flight to a provider, per worker process; the number adapts to what the "
-        "provider takes; SMTP: `WORKER_THREADS`",
+        "provider takes; one that needs a thread for each has at most `WORKER_THREADS`",
     )
 
 
@@ -421,9 +294,6 @@ class TestMode(Group):
         empty="test sends fail",
         local="http://127.0.0.1:8001",
         test="http://127.0.0.1:8001",
-    )
-    SANDBOX_FCM_CREDENTIALS: str = declare(
-        kinds.document(), "", "the sandbox's service account", empty="test pushes fail"
     )
 
 
@@ -491,7 +361,7 @@ class Workers(Group):
     WORKER_THREADS: int = declare(
         kinds.whole(1, 512),
         "32",
-        "threads per worker process: tasks, and concurrent SMTP connections",
+        "threads per worker process: tasks, and concurrent connections to a mail server",
     )
     WORKER_MAX_MEMORY_MB: int = declare(
         kinds.whole(0), "600", "memory at which a worker is recycled; 0: no limit"
@@ -513,8 +383,6 @@ class Environment(
     SignIn,
     Inbox,
     Email,
-    Push,
-    WhatsApp,
     Sms,
     ProviderLimits,
     RequestLimits,
@@ -524,7 +392,13 @@ class Environment(
     Workers,
     FaultInjection,
 ):
-    """The validated environment. Fields have the names of the variables."""
+    """The validated environment. Fields have the names of the variables.
+
+    Those of a provider are read by :meth:`.declarations.ProviderGroup.of`.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**_PROVIDER_DEFAULTS | values)
 
 
 class Compose(Group):
@@ -536,20 +410,16 @@ class Compose(Group):
     VALKEY_PASSWORD: str = declare(kinds.password(), "", "password of Valkey", example="")
 
 
-GROUPS: tuple[type[Group], ...] = Environment.__bases__
+_GENERAL: tuple[type[Group], ...] = Environment.__bases__
+_BEFORE = _GENERAL.index(ProviderLimits)
+GROUPS: tuple[type[Group], ...] = (*_GENERAL[:_BEFORE], *PROVIDER_GROUPS, *_GENERAL[_BEFORE:])
 VARIABLES = {variable.name: variable for group in GROUPS for variable in variables(group)}
 """The variables of the service, by name."""
-PROVIDERS = tuple(
-    dict.fromkeys(variable.provider for variable in VARIABLES.values() if variable.provider)
-)
-"""The providers that have variables."""
+_PROVIDER_DEFAULTS = {
+    variable.name: variable.value for group in PROVIDER_GROUPS for variable in variables(group)
+}
 SECRETS = {
     name: variable.kind.secret for name, variable in VARIABLES.items() if variable.kind.secret
 }
 URLS = {name: variable.kind.url for name, variable in VARIABLES.items() if variable.kind.url}
 """Their rules on a server, by name."""
-
-
-def ehlo_name(environment: Environment) -> str:
-    """Return the name with which this service greets a mail server, or an empty text."""
-    return environment.SMTP_EHLO_NAME or public_name(environment.PUBLIC_URL)

@@ -113,7 +113,7 @@ def programs(addresses: Addresses) -> list[Program]:
         *("--data", str(DATA_DIR / "sandbox")),
         *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
         *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
-        *("--whatsapp-api-version", current().WHATSAPP_API_VERSION),
+        *("--whatsapp-api-version", vars(current())["WHATSAPP_API_VERSION"]),
     ]
     choices = Choices(
         web=f"{servers.HOST}:{addresses.port}",

@@ -9,6 +9,8 @@ from domain.time import utc_now
 
 from ..contract import Provider
 from ..spec import ProviderSpec, SandboxSpec
+from . import checks
+from .variables import Settings
 
 
 def build() -> Provider:
@@ -31,11 +33,11 @@ def build_sandbox() -> Provider:
     )
 
 
-def check(values: Any, **options: Any) -> None:
+def check(environment: Any, **options: Any) -> None:
     """See :func:`.setup.check`."""
     from . import setup
 
-    setup.check(values, **options)
+    setup.check(environment, **options)
 
 
 def _build(**account: str) -> Provider:
@@ -58,4 +60,8 @@ PROVIDER = ProviderSpec(
         build=build_sandbox,
     ),
     check=check,
+    settings=Settings,
+    complete=checks.complete,
+    setting_checks=checks.check_settings,
+    deploy_checks=checks.check_server,
 )

@@ -9,10 +9,12 @@ from notifyproject.settings.variables import Environment
 
 from ..setup_check import TIMEOUT, RejectedError, call, explained
 from . import credentials
+from .variables import Settings
 
 
-def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
+def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Get an access token, and let FCM validate a message. Raises CheckError."""
+    values = Settings.of(environment)
     source = values.FCM_CREDENTIALS
     with explained("Google"):
         token = event_loop.run(credentials.fetch_token(source, clock=utc_now, timeout=timeout))

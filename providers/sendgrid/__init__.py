@@ -8,12 +8,11 @@ from domain.channels import Channel
 from domain.time import utc_now
 
 from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+from . import checks
+from .variables import SANDBOX_KEY, Settings
 
 if TYPE_CHECKING:
     from .provider import SendGrid
-
-SANDBOX_KEY = "SG.sandbox"
-"""The sandbox accepts this fixed value; it's not secret."""
 
 
 def build() -> "SendGrid":
@@ -36,11 +35,11 @@ def build_sandbox() -> "SendGrid":
     )
 
 
-def check(values: Any, **options: Any) -> None:
+def check(environment: Any, **options: Any) -> None:
     """See :func:`.setup.check`."""
     from . import setup
 
-    setup.check(values, **options)
+    setup.check(environment, **options)
 
 
 def _build(**account: str) -> "SendGrid":
@@ -68,4 +67,7 @@ PROVIDER = ProviderSpec(
     ),
     webhook=WebhookSpec(content="a list of events"),
     check=check,
+    settings=Settings,
+    setting_checks=checks.check_settings,
+    deploy_checks=checks.check_server,
 )

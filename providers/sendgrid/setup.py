@@ -9,18 +9,20 @@ from notifyproject.settings.variables import Environment
 from ..contract import Message, SendRequest
 from ..setup_check import TIMEOUT, RejectedError, call
 from .provider import SendGrid
+from .variables import Settings
 
 
-def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
+def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Let SendGrid validate a mail in its sandbox mode. Raises CheckError."""
+    values = Settings.of(environment)
     provider = SendGrid(
         api_key=values.SENDGRID_API_KEY,
         base_url=values.SENDGRID_URL or "https://api.sendgrid.com",
-        sender=values.EMAIL_FROM,
+        sender=environment.EMAIL_FROM,
         webhook_public_key="",
         clock=utc_now,
     )
-    sender = parse_mailbox(values.EMAIL_FROM).address
+    sender = parse_mailbox(environment.EMAIL_FROM).address
     message = Message(subject="Set-up", text="Set-up")
     request = SendRequest(reference="set-up", recipient=sender, message=message, category="")
     body = provider.body(request) | {"mail_settings": {"sandbox_mode": {"enable": True}}}

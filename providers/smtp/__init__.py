@@ -9,6 +9,8 @@ from domain.time import utc_now
 
 from ..contract import Provider
 from ..spec import ProviderSpec
+from . import checks
+from .variables import Settings
 
 
 def build() -> Provider:
@@ -32,11 +34,11 @@ def build() -> Provider:
     )
 
 
-def check(values: Any, **options: Any) -> None:
+def check(environment: Any, **options: Any) -> None:
     """See :func:`.setup.check`."""
     from . import setup
 
-    setup.check(values, **options)
+    setup.check(environment, **options)
 
 
 PROVIDER = ProviderSpec(
@@ -46,4 +48,6 @@ PROVIDER = ProviderSpec(
     is_configured=lambda: "smtp" in settings.EMAIL_PROVIDERS,
     build=build,
     check=check,
+    settings=Settings,
+    deploy_checks=checks.check_server,
 )

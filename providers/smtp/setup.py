@@ -8,17 +8,19 @@ from django.core.mail.utils import DNS_NAME
 
 from domain.mailboxes import parse_mailbox
 from notifyproject.platform.smtp import COMPLETED, SMTP, SMTPOverTLS
-from notifyproject.settings.variables import Environment, ehlo_name
+from notifyproject.settings.variables import Environment
 
 from ..setup_check import TIMEOUT, RejectedError, TimedOutError, UnreachableError
+from .variables import Settings
 
 
-def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
+def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Sign in to the mail server, and name the sender. Raises CheckError."""
+    values = Settings.of(environment)
     place = f"{values.SMTP_HOST}:{values.SMTP_PORT}"
     context = ssl.create_default_context()
     options: dict[str, Any] = {
-        "ehlo_name": ehlo_name(values),
+        "ehlo_name": values.ehlo_name(environment),
         "local_hostname": str(DNS_NAME),
         "timeout": timeout,
     }
@@ -36,7 +38,7 @@ def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
                 server.ehlo()
             if values.SMTP_USER:
                 server.login(values.SMTP_USER, values.SMTP_PASSWORD)
-            code, _ = server.mail(parse_mailbox(values.EMAIL_FROM).address)
+            code, _ = server.mail(parse_mailbox(environment.EMAIL_FROM).address)
             if code != COMPLETED:
                 raise RejectedError(f"The mail server {place} rejected the sender with {code}.")
     except smtplib.SMTPAuthenticationError as error:

@@ -8,6 +8,8 @@ from domain.channels import Channel
 from domain.time import utc_now
 
 from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+from . import checks
+from .variables import Settings
 
 if TYPE_CHECKING:
     from .provider import WhatsApp
@@ -42,11 +44,11 @@ def build_sandbox() -> "WhatsApp":
     )
 
 
-def check(values: Any, **options: Any) -> None:
+def check(environment: Any, **options: Any) -> None:
     """See :func:`.setup.check`."""
     from . import setup
 
-    setup.check(values, **options)
+    setup.check(environment, **options)
 
 
 def _build(**account: str) -> "WhatsApp":
@@ -69,4 +71,8 @@ PROVIDER = ProviderSpec(
     ),
     webhook=WebhookSpec(content="a WhatsApp webhook", has_handshake=True),
     check=check,
+    settings=Settings,
+    complete=checks.complete,
+    setting_checks=checks.check_settings,
+    deploy_checks=checks.check_server,
 )

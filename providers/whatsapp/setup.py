@@ -6,10 +6,12 @@ from urllib.parse import quote
 from notifyproject.settings.variables import Environment
 
 from ..setup_check import TIMEOUT, RejectedError, call
+from .variables import Settings
 
 
-def check(values: Environment, *, timeout: float = TIMEOUT) -> None:
+def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Read the templates of the business account. Raises CheckError."""
+    values = Settings.of(environment)
     url = (
         f"{values.WHATSAPP_URL.rstrip('/')}/{values.WHATSAPP_API_VERSION}/"
         f"{quote(values.WHATSAPP_BUSINESS_ACCOUNT_ID)}/message_templates?limit=1"

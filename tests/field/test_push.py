@@ -35,6 +35,7 @@ from providers.contract import Message
 from providers.fcm import credentials
 from providers.fcm.credentials import refusal_error
 from providers.fcm.responses import SenderHistory, classify_response
+from providers.fcm.variables import Settings
 from providers.http import Response
 from tests.support.clients.api import App
 from tests.support.factories import notifications as factories
@@ -489,7 +490,7 @@ def test_service_account_is_read_as_environments_pass_it(
     text = json.dumps(account | {"token_uri": "https://oauth2.googleapis.com/token"})
     expected = credentials.read_service_account(text)
     source = _mangled(text)[way]
-    taken = read({"FCM_CREDENTIALS": source}).FCM_CREDENTIALS
+    taken = Settings.of(read({"FCM_CREDENTIALS": source})).FCM_CREDENTIALS
     assert taken == source
     if is_file:
         file = tmp_path / "account.json"

@@ -27,10 +27,10 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import smtp as smtp_client
 from notifyproject.platform.event_loop import run
 from notifyproject.settings.environment import read
-from notifyproject.settings.variables import ehlo_name
 from providers.mail_replies import Reply, Step, Subject
 from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
 from providers.smtp.setup import check as try_smtp
+from providers.smtp.variables import Settings
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes import socket_server
@@ -617,7 +617,8 @@ def test_server_is_greeted_with_a_domain_or_an_address(
     ],
 )
 def test_name_of_the_greeting_is_the_public_one(values: dict[str, str], name: str) -> None:
-    assert ehlo_name(read(values)) == name
+    environment = read(values)
+    assert Settings.of(environment).ehlo_name(environment) == name
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from domain.channels import Channel
-from notifyproject.settings.variables import Environment
-from providers import registry, sendgrid, whatsapp
+from providers import registry, whatsapp
 from providers.inbox.provider import InAppProvider
 from providers.registry import providers_for
+from providers.sendgrid.variables import SANDBOX_KEY as SENDGRID_KEY
+from providers.whatsapp.variables import Settings
 from sandbox import credentials
 from sandbox.config import WHATSAPP_API_VERSION
 from sandbox.providers.sendgrid.provider import KEY_PREFIX, REFUSED_KEYS
@@ -46,7 +47,7 @@ def test_test_and_live_accounts_differ(channel: Channel) -> None:
 def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None:
     """The local stack uses the same URL, keys, and numbers for both."""
     settings.EMAIL_PROVIDERS = ("sendgrid",)
-    settings.SENDGRID_API_KEY, settings.SENDGRID_URL = sendgrid.SANDBOX_KEY, SANDBOX
+    settings.SENDGRID_API_KEY, settings.SENDGRID_URL = SENDGRID_KEY, SANDBOX
     settings.WHATSAPP_TOKEN = whatsapp.SANDBOX_KEY
     settings.WHATSAPP_PHONE_NUMBER_ID = whatsapp.SANDBOX_NUMBER
     settings.FCM_URL = settings.WHATSAPP_URL = SANDBOX
@@ -101,9 +102,9 @@ def test_sandbox_accepts_the_test_credentials() -> None:
     assert whatsapp.SANDBOX_KEY == credentials.WHATSAPP_ACCESS_TOKEN
     assert whatsapp.SANDBOX_KEY not in answers.REFUSED_TOKENS
     assert whatsapp.SANDBOX_NUMBER == credentials.PHONE_NUMBER_ID
-    assert sendgrid.SANDBOX_KEY.startswith(KEY_PREFIX)
-    assert sendgrid.SANDBOX_KEY not in REFUSED_KEYS
-    assert Environment().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION
+    assert SENDGRID_KEY.startswith(KEY_PREFIX)
+    assert SENDGRID_KEY not in REFUSED_KEYS
+    assert Settings().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION
 
 
 def test_mail_has_no_provider_without_key_and_sandbox(settings: Any) -> None:

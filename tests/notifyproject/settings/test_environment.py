@@ -35,7 +35,8 @@ def test_empty_variable_counts_as_unset(name: str) -> None:
         ("WORKER_THREADS", "512", 512),
         ("BULK_PENDING_LIMIT", "0", 0),
         ("WEB_CLIENT_SECONDS", "1.5", 1.5),
-        ("EMAIL_PROVIDER", "smtp", "smtp"),
+        ("EMAIL_PROVIDER", "smtp", ("smtp",)),
+        ("EMAIL_PROVIDER", "smtp, sendgrid", ("smtp", "sendgrid")),
         ("SMTP_SECURITY", "starttls", "starttls"),
         ("SMTP_EHLO_NAME", "mail.example.com", "mail.example.com"),
         ("LOG_LEVEL", "DEBUG", "DEBUG"),
@@ -72,7 +73,7 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
         *[("RATE_LIMITS", text) for text in ("600", "inbox:many", "all:1", "read:-1", "read:1.5")],
         *[("PROVIDER_MAX_PER_SECOND", text) for text in ("14", "mailgun:1", "smtp=14", ":1")],
         *[("WEB_CLIENT_SECONDS", text) for text in ("0", "nan", "601", "10s")],
-        *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
+        *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP", "smtp,smtp", ",")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
         *[("SMTP_EHLO_NAME", text) for text in ("a b", "a..b", "[mail]")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],
@@ -226,8 +227,9 @@ def test_unknown_variables_are_ignored() -> None:
 
 
 def test_environment_overrides_defaults() -> None:
-    assert read({"SMTP_PORT": "1"}, defaults={"SMTP_PORT": "2", "HSTS": "host"}).SMTP_PORT == 1
-    assert read({"SMTP_PORT": ""}, defaults={"SMTP_PORT": "2"}).SMTP_PORT == 2
+    defaults = {"WORKER_THREADS": "2"}
+    assert read({"WORKER_THREADS": "1"}, defaults=defaults | {"HSTS": "host"}).WORKER_THREADS == 1
+    assert read({"WORKER_THREADS": ""}, defaults=defaults).WORKER_THREADS == 2
 
 
 def test_current_environment_is_readable() -> None:

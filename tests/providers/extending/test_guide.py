@@ -141,8 +141,8 @@ from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
 from console.webhook_log import ProviderFilter
+from providers.discovery import SPECS
 from providers.labels import provider_name
-from wizard import wizard
 
 settings.LOFT_URL, settings.LOFT_KEY = "http://loft.test", "key"
 
@@ -159,7 +159,7 @@ print(json.dumps({
     "labels": [provider_name("loft"), provider_name("aviary")],
     "routes": [route(name) for name in ("loft", "aviary", "smtp", "sendgrid")],
     "filter": [name for name, _ in ProviderFilter.options],
-    "checked": sorted(wizard.CHECKS),
+    "checked": sorted(name for name, spec in SPECS.items() if spec.check),
 }))
 """
 

@@ -16,10 +16,10 @@ from pywa.types.templates import BodyText, TemplateLanguage, URLButton
 from domain.errors import ProviderError
 from domain.time import utc_now
 from notifyproject.platform.event_loop import run
-from notifyproject.settings.variables import Environment
 from providers.contract import Message, Receipt, SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.inbound import InboundMessage
 from providers.whatsapp.provider import Body, WhatsApp
+from providers.whatsapp.variables import Settings
 from providers.whatsapp.webhooks import SIGNATURE_HEADER
 from sandbox.assembly import Sandbox
 from sandbox.providers.whatsapp.outcomes import magic_suffix
@@ -112,7 +112,7 @@ REFERENCE = f"{'a' * 24}.whatsapp.1"
 PHONE = "+447700900999"
 """No magic number."""
 PHONE_NUMBER_ID = "100000000000001"
-API_VERSION = Environment().WHATSAPP_API_VERSION
+API_VERSION = Settings().WHATSAPP_API_VERSION
 ORDER = WhatsAppTemplateMessage(name="order_shipped", language="en", parameters=("Ada", "1001"))
 HELLO = WhatsAppTemplateMessage(name="hello_world", language="en_US")
 """Every account has this template."""
