@@ -31,12 +31,13 @@ from tests.support.clients.api import App
 from tests.support.console_urls import page_paths
 from tests.support.factories import notifications as factories
 from tests.support.factories.one_of_each import store_one_of_each
+from tests.support.fakes.callback_receiver import called_back
 from tests.support.tables import each_case
 
 PIGEON = Channel("pigeon")
 PHONE = "+351912345678"
-NEW_NAMES = {"whatsapp": "pigeon", "smtp": "loft"}
-"""A channel and a provider of this version, and the names of the other version's."""
+NEW_NAMES = {"whatsapp": "pigeon", "sendgrid": "loft", "smtp": "dovecote"}
+"""A channel and providers of this version, and the names of the other version's."""
 UNTOUCHED = ("notification_types", "django_", "auth_", "staff_users", "alert_rules")
 S = DeliveryStatus
 
@@ -103,6 +104,9 @@ def mixed(app: App, now: datetime) -> ObjectId:
     document = factories.accepted(
         channels=(Channel.EMAIL, channel), created_at=now, client_id=app.id
     )
+    called_back("http://127.0.0.1/hooks", client_id=app.id, now=now)
+    changed = {"callback_revision": 1, "callback_due_at": now}
+    collection("notifications").update_many({"client_id": app.id}, {"$set": changed})
     rollup.run(now=now + timedelta(minutes=2))
     rename_everything()
     collection("notification_types").update_one(
@@ -227,6 +231,7 @@ def test_every_reader_takes_an_unknown_channel(
         except Exception as problem:
             problems[name] = repr(problem)[:600]
     assert problems == {}
+    assert "pigeon" in str(list(collection("callback_messages").find()))
 
 
 @pytest.mark.usefixtures("broker")
