@@ -79,7 +79,7 @@ class HeadBufferingProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timer."""
         self._transport = cast("asyncio.Transport", transport)
-        self._timer = self._loop.call_later(self._loop.seconds, self._refuse)
+        self._timer = self._loop.call_later(self._loop.seconds, self._read_once_more)
         self._loop.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -101,6 +101,10 @@ class HeadBufferingProtocol(asyncio.Protocol):
         """Drop the connection in favor of another."""
         self._stop_waiting()
         self._transport.abort()
+
+    def _read_once_more(self) -> None:
+        # After a pause of the process, the time is over before the loop has read what came.
+        self._timer = self._loop.call_later(0, self._refuse)
 
     def _refuse(self) -> None:
         self._stop_waiting()
