@@ -26,7 +26,7 @@ from notifyproject.platform.process import worker_name
 from providers.contract import Provider, SelectiveProvider
 from providers.registry import providers_for
 
-from . import digests, eligibility, feedback, limits, rendering, settlement, targets
+from . import digests, eligibility, feedback, idempotency, limits, rendering, settlement, targets
 from .runtime import SendingRuntime
 from .send_loop import SendLoop
 from .sending import PreparedDelivery
@@ -147,6 +147,10 @@ def _prepare(
         has_provider=bool(providers),
         with_soft_bounces=any(map(feedback.clears_soft_bounces, providers)),
     )
+    repeats, forgotten = idempotency.find_repeats(ready, providers=providers, now=clock())
+    if forgotten:
+        known = {unsent.claimed.reference for unsent in forgotten}
+        ready = [claimed for claimed in ready if claimed.reference not in known]
     resolved = targets.resolve_targets(ready, channel=channel, providers=providers, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
@@ -161,7 +165,14 @@ def _prepare(
         for moved in limited.moved_up
     ]
     digested += digests.join_over_limit(limited.digested, now=clock())
-    not_sent = [*ineligible, *resolved.not_sent, *unrenderable, *limited.refused, *digested]
+    not_sent = [
+        *ineligible,
+        *forgotten,
+        *resolved.not_sent,
+        *unrenderable,
+        *limited.refused,
+        *digested,
+    ]
     settlement.hold_or_end(not_sent, clock(), report)
     digests.confirm_joined(digested, now=clock())
     crash_points.reach(Boundary.RENDERED)
@@ -171,6 +182,7 @@ def _prepare(
             message=messages[claimed.notification_id].message,
             secret=messages[claimed.notification_id].secret,
             targets=tuple(resolved.targets[claimed.reference]),
+            repeats=repeats.get(claimed.reference),
             quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
         for claimed in limited.allowed

@@ -15,6 +15,7 @@ from domain.content import SensitiveContent
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.time import Clock
 from notifications.content.redaction import mask_response
+from notifications.store.attempt_series import AttemptSeries
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import crash_points, event_loop, process
 from notifyproject.platform.crash_points import Boundary
@@ -55,6 +56,8 @@ class PreparedDelivery:
     """Sensitive values to mask if the provider repeats them in its response."""
     others_at: datetime | None = None
     """When the targets follow that the route's provider doesn't accept."""
+    repeats: AttemptSeries | None = None
+    """The ambiguous attempts that this one repeats at an idempotent provider."""
     blocked_until: datetime | None = None
     quiet_hours_end: datetime | None = None
 
@@ -259,9 +262,12 @@ async def _send_one(
 
 
 def _request(delivery: PreparedDelivery, target: SendTarget) -> SendRequest:
-    claimed = delivery.claimed
+    claimed, repeats = delivery.claimed, delivery.repeats
+    reference = claimed.reference_to(target.device_id)
     return SendRequest(
-        reference=claimed.reference_to(target.device_id),
+        reference=reference,
+        idempotency_key=repeats.reference if repeats else reference,
+        attempted_at=repeats.began_at if repeats else claimed.started_at,
         notification_id=str(claimed.notification_id),
         recipient=target.address,
         recipient_name=claimed.recipient.name,

@@ -15,7 +15,6 @@ from domain.channels import Channel
 from domain.states import Priority
 from notifications.broadcasts import control
 from notifications.bulk import runner
-from notifications.catalog import types
 from notifications.inbox import actions as inbox_actions
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
@@ -25,7 +24,7 @@ from notifications.store import encrypted_content, recovery, steps
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from . import digests
+from . import digests, idempotency
 from .heartbeats import SWEEP, last_sweep, record
 
 SWEEP_SECONDS = 15
@@ -106,10 +105,14 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
     resolved = 0
     while waiting := recovery.unknown_outcomes(now=now):
         decisions = []
+        repeatable = idempotency.repeatable(waiting, now=now)
         for unresolved in waiting:
-            kind = types.find_type(unresolved.type)
-            # The type may have been disabled since. A duplicate is worse than a loss.
-            policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
+            # The type may have been disabled since.
+            policy = (
+                retry.UnknownPolicy.RETRY
+                if unresolved in repeatable
+                else idempotency.policy_of(unresolved.type)
+            )
             decision = retry.decide_unknown(policy=policy, state=unresolved.retry_state, now=now)
             decisions.append((unresolved, decision))
         done = recovery.resolve_unknown(decisions, now=now)

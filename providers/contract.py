@@ -9,7 +9,7 @@ truncated response.
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -77,6 +77,10 @@ class SendRequest:
 
     reference: str
     """ID that the provider returns in receipts. It contains no address."""
+    idempotency_key: str = ""
+    """The same for repeats of an ambiguous attempt; see :class:`IdempotentProvider`."""
+    attempted_at: datetime | None = None
+    """When the first attempt with this key began."""
     notification_id: str = ""
     """A device replaces an earlier message that has the same notification ID."""
     recipient: str
@@ -269,6 +273,19 @@ class WebhookProvider(Provider, Protocol):
 
     def parse_logged(self, raw: bytes) -> WebhookResult:
         """Read the ``logged`` body of a verified call again. Raises ValueError."""
+
+
+@runtime_checkable
+class IdempotentProvider(Provider, Protocol):
+    """A provider that takes requests with the same ``idempotency_key`` as one.
+
+    An ambiguous attempt is repeated with its key. The bytes of a repeat must be those of the first
+    request, so they follow from the message, the key, and ``attempted_at`` alone.
+    """
+
+    @property
+    def idempotency(self) -> timedelta:
+        """How long the provider remembers a key."""
 
 
 @runtime_checkable

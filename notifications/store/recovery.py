@@ -1,7 +1,7 @@
 """Ends the expired leases of lost workers, resolves unknown outcomes, and gives up what is old."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -54,8 +54,10 @@ class UnknownOutcome:
     attempt_count: int
     """With the attempts before a retry by staff, which ``retry_state`` leaves out."""
     retry_state: RetryState
+    provider: str
     is_reached: bool  # Another device of the recipient has it: no retry is needed
-    accepted_records: Sequence[DeliveryAttemptDocument] = ()  # Records of an unsettled acceptance
+    accepted_records: Sequence[DeliveryAttemptDocument] = field(default=(), hash=False)
+    """Records of an unsettled acceptance."""
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:
@@ -106,6 +108,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
                 first_due_at=delivery["first_due_at"],
                 expires_at=document.get("expires_at"),
             ),
+            provider=delivery.get("ambiguous_provider") or "",
             is_reached=bool(delivery["accepted_targets"]),
             accepted_records=_accepted_records(records.get(_reference(document, delivery), [])),
         )

@@ -1,0 +1,100 @@
+"""Repeats of ambiguous attempts at a provider that takes each key once.
+
+Such a repeat can't reach a recipient twice, so the type's policy for unknown outcomes doesn't
+apply while the provider remembers the key of the first attempt.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from domain import retry
+from domain.errors import FailureCode
+from domain.states import DeliveryStatus
+from notifications.catalog import types
+from notifications.store.attempt_series import AmbiguousDelivery, AttemptSeries, find_series
+from notifications.store.claims import ClaimedDelivery, NotSent
+from notifications.store.recovery import UnknownOutcome
+from providers.contract import IdempotentProvider, Provider
+from providers.registry import get_provider
+
+MARGIN = timedelta(minutes=1)
+"""Time before the end of a window in which nothing is repeated: clocks differ, and a send waits."""
+FORGOTTEN = "The provider no longer remembers the first attempt."
+
+
+def find_repeats(
+    claims: Sequence[ClaimedDelivery], *, providers: Sequence[Provider], now: datetime
+) -> tuple[Mapping[str, AttemptSeries], list[NotSent]]:
+    """Return what claims repeat, by reference, and those that would now be sent anew in vain.
+
+    Without an ambiguous attempt at an idempotent provider, nothing is read.
+    """
+    windows = _windows(providers)
+    by_delivery = {
+        _delivery(claimed): claimed
+        for claimed in claims
+        if windows and not claimed.channel.has_devices and claimed.ambiguous_provider in windows
+    }
+    found = find_series(by_delivery.keys())
+    repeats: dict[str, AttemptSeries] = {}
+    forgotten: list[NotSent] = []
+    for delivery, claimed in by_delivery.items():
+        series = found.get(delivery)
+        if series is not None and _is_open(series, windows[delivery.provider], now):
+            repeats[claimed.reference] = series
+        elif policy_of(claimed.type) is retry.UnknownPolicy.FAIL:
+            code = FailureCode.OUTCOME_UNKNOWN
+            forgotten.append(NotSent(claimed, DeliveryStatus.FAILED, code, FORGOTTEN))
+    return repeats, forgotten
+
+
+def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[UnknownOutcome]:
+    """Return the unknown outcomes that a repeat resolves without a duplicate."""
+    windows = _windows(
+        [provider for name in {o.provider for o in outcomes} if (provider := _known(name))]
+    )
+    by_delivery = {
+        AmbiguousDelivery(
+            notification_id=outcome.notification_id,
+            channel=outcome.channel,
+            provider=outcome.provider,
+            earlier_attempts=outcome.attempt_count - outcome.retry_state.attempt_count,
+        ): outcome
+        for outcome in outcomes
+        if outcome.provider in windows and not outcome.channel.has_devices
+    }
+    return {
+        by_delivery[delivery]
+        for delivery, series in find_series(by_delivery.keys()).items()
+        if _is_open(series, windows[delivery.provider], now)
+    }
+
+
+def policy_of(type_slug: str) -> retry.UnknownPolicy:
+    """Return a type's policy for unknown outcomes. Without the type, a duplicate is worse."""
+    kind = types.find_type(type_slug)
+    return kind.on_unknown if kind else retry.UnknownPolicy.FAIL
+
+
+def _windows(providers: Sequence[Provider]) -> dict[str, timedelta]:
+    return {p.name: p.idempotency for p in providers if isinstance(p, IdempotentProvider)}
+
+
+def _known(name: str) -> Provider | None:
+    try:
+        return get_provider(name)
+    except LookupError:
+        return None
+
+
+def _delivery(claimed: ClaimedDelivery) -> AmbiguousDelivery:
+    return AmbiguousDelivery(
+        notification_id=claimed.notification_id,
+        channel=claimed.channel,
+        provider=claimed.ambiguous_provider or "",
+        earlier_attempts=claimed.earlier_attempts,
+    )
+
+
+def _is_open(series: AttemptSeries, window: timedelta, now: datetime) -> bool:
+    return now < series.began_at + window - MARGIN

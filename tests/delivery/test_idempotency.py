@@ -1,0 +1,186 @@
+"""Idempotent providers: an ambiguous attempt is repeated as the same request."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from delivery import idempotency, pipeline, sweeper
+from delivery.idempotency import FORGOTTEN, MARGIN
+from delivery.runtime import SendingRuntime
+from delivery.settlement import BatchReport
+from domain.channels import Channel
+from domain.retry import UnknownPolicy
+from notifications.store import leases
+from notifications.store.leases import LEASE
+from providers.contract import SendRequest
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON, WORKER, mails
+from tests.support.fakes.provider import (
+    Outcome,
+    ScriptedProvider,
+    accepted,
+    provider_error,
+    timeout,
+)
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
+
+EMAIL = Channel.EMAIL
+WINDOW = timedelta(hours=2)
+MINUTE = timedelta(minutes=1)
+
+
+class Receiver(ScriptedProvider):
+    """A provider that takes a key once, and whose answers may be lost."""
+
+    idempotency = WINDOW
+
+    def __init__(self) -> None:
+        super().__init__(name="receiver")
+        self.taken: Counter[str] = Counter()
+        """Messages by key. A further one of a key is the same message."""
+        self.bytes: dict[str, set[tuple[Any, ...]]] = {}
+        self.is_answer_lost: Callable[[], bool] = lambda: False
+        self.most_lost = 100
+        """Answers of one key that are lost at most."""
+        self.lost: Counter[str] = Counter()
+        self.behave = self._take
+
+    def _take(self, request: SendRequest) -> Outcome:
+        key = request.idempotency_key
+        self.bytes.setdefault(key, set()).add((request.message.text, request.attempted_at))
+        if not self.taken[key]:
+            self.taken[key] += 1
+        if self.lost[key] < self.most_lost and self.is_answer_lost():
+            self.lost[key] += 1
+            return timeout()
+        return accepted()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """Return the only provider, and let no type retry an unknown outcome."""
+    provider = Receiver()
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(idempotency, "get_provider", lambda _name: provider)
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.FAIL)
+    return provider
+
+
+def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
+    return pipeline.dispatch(SendingRuntime(), ids, channel=EMAIL, clock=lambda: at)
+
+
+def state(notification_id: ObjectId) -> dict[str, Any]:
+    return factories.delivery(factories.read(notification_id))
+
+
+def lose(*, count: int) -> Callable[[], bool]:
+    """Return a decision that loses the first answers."""
+    left = iter([True] * count)
+    return lambda: next(left, False)
+
+
+def run_on(*ids: ObjectId, until: datetime, at: datetime = NOON) -> None:
+    """Sweep and deliver every minute."""
+    while at <= until:
+        sweeper.resolve_unknown_outcomes(now=at)
+        deliver(*ids, at=at)
+        at += MINUTE
+
+
+def test_lost_answers_lose_nothing_and_double_nothing(receiver: Receiver) -> None:
+    """A fifth of the answers is lost, and never all four of one message."""
+    rng = random.Random(7)
+    receiver.is_answer_lost = lambda: rng.random() < 0.2
+    receiver.most_lost = 3
+    ids = mails(100)
+    run_on(*ids, until=NOON + 90 * MINUTE)
+    assert Counter(state(notification_id)["status"] for notification_id in ids) == {"sent": 100}
+    assert receiver.taken == dict.fromkeys([f"{i}.email.1" for i in ids], 1)
+    assert len(receiver.seen) > 100
+    assert all(len(same) == 1 for same in receiver.bytes.values())
+
+
+def test_repeat_is_the_same_request(receiver: Receiver) -> None:
+    receiver.is_answer_lost = lose(count=2)
+    (notification_id,) = mails(1)
+    run_on(notification_id, until=NOON + 30 * MINUTE)
+    assert [r.idempotency_key for r in receiver.seen] == [f"{notification_id}.email.1"] * 3
+    assert len({r.reference for r in receiver.seen}) == 3
+    assert len({r.attempted_at for r in receiver.seen}) == 1
+    assert state(notification_id)["status"] == "sent"
+
+
+def test_rejected_attempt_has_a_key_of_its_own(receiver: Receiver) -> None:
+    receiver.always(provider_error)
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    deliver(notification_id, at=NOON + 10 * MINUTE)
+    keys = [request.idempotency_key for request in receiver.seen]
+    assert keys == [f"{notification_id}.email.{n}" for n in (1, 2)]
+
+
+def test_rejection_of_a_repeat_keeps_the_key_of_what_may_have_been_accepted(
+    receiver: Receiver,
+) -> None:
+    outcomes = iter([timeout(), provider_error(), accepted()])
+    receiver.always(lambda: next(outcomes))
+    (notification_id,) = mails(1)
+    run_on(notification_id, until=NOON + 40 * MINUTE)
+    assert {r.idempotency_key for r in receiver.seen} == {f"{notification_id}.email.1"}
+    assert (len(receiver.seen), state(notification_id)["status"]) == (3, "sent")
+
+
+def test_lost_worker_is_repeated_with_its_key(receiver: Receiver) -> None:
+    (notification_id,) = mails(1)
+    (claim,) = leases.claim(ids=[notification_id], channel=EMAIL, worker=WORKER, now=NOON)
+    leases.start([claim], provider=receiver.name, worker=WORKER, now=NOON)
+    after = NOON + LEASE + MINUTE
+    sweeper.recover_expired_leases(now=after)
+    run_on(notification_id, at=after, until=after + 10 * MINUTE)
+    (request,) = receiver.seen
+    assert request.idempotency_key == f"{notification_id}.email.1"
+    assert request.reference == f"{notification_id}.email.2"
+
+
+def test_after_the_window_the_type_decides(receiver: Receiver) -> None:
+    receiver.is_answer_lost = lambda: True
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    sweeper.resolve_unknown_outcomes(now=NOON + WINDOW)
+    delivery = state(notification_id)
+    assert (delivery["status"], delivery["failure_code"]) == ("failed", "outcome_unknown")
+    assert len(receiver.seen) == 1
+
+
+def test_repeat_that_waited_too_long_is_not_sent(receiver: Receiver) -> None:
+    receiver.is_answer_lost = lambda: True
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    sweeper.resolve_unknown_outcomes(now=NOON + 10 * MINUTE)
+    deliver(notification_id, at=NOON + WINDOW - MARGIN)
+    delivery = state(notification_id)
+    assert (delivery["status"], delivery["failure_reason"]) == ("failed", FORGOTTEN)
+    assert len(receiver.seen) == 1
+
+
+def test_other_provider_has_no_repeats_and_costs_no_read(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = ScriptedProvider(lambda _request: timeout(), name="plain")
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (plain,))
+    monkeypatch.setattr(idempotency, "get_provider", lambda _name: plain)
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    with plans("delivery_attempts") as found:
+        assert idempotency.repeatable([], now=NOON) == set()
+    assert found == []
+    sweeper.resolve_unknown_outcomes(now=NOON + 10 * MINUTE)
+    assert state(notification_id)["failure_code"] == "outcome_unknown"
