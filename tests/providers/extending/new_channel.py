@@ -1,6 +1,6 @@
 """What every channel has, of the one in docs/guides/extend.md. Run by test_guide.py.
 
-The channel and its provider are on the path before Django starts: tests/support/plugins/overlay.py.
+The channel and its provider are on the path before Django starts: tests/support/overlay.py.
 """
 
 import hmac
@@ -29,6 +29,7 @@ from notifications.content import templates as content_templates
 from notifications.receipts import webhook_log
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import urgent_queue_names
+from notifyproject.settings.variables import VARIABLES
 from providers import registry
 from providers.contract import Provider
 from providers.discovery import SPECS
@@ -42,7 +43,7 @@ from tests.support.console_urls import page_paths
 from tests.support.factories import notifications as factories
 from tests.support.fakes import socket_server
 from tests.support.openapi import api_document
-from tests.support.plugins.overlay import FOLDER
+from tests.support.overlay import FOLDER
 from tests.support.providers.fcm import Project
 from tests.support.tables import each_case
 
@@ -389,6 +390,12 @@ def test_api_describes_it() -> None:
         if "whatsapp" in str(value.get("enum", "")) and "pigeon" not in str(value)
     ]
     assert lacking == []
+
+
+def test_variables_are_declared_and_limit_the_rate(settings: Any) -> None:
+    assert {"LOFT_KEY", "LOFT_URL"} <= VARIABLES.keys()
+    assert settings.PROVIDER_RATES["loft"] == (20, 2)
+    assert settings.MAX_IN_FLIGHT["loft"] > 0
 
 
 def test_commands_take_it(app: App, capsys: pytest.CaptureFixture[str]) -> None:

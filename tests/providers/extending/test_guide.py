@@ -18,7 +18,24 @@ PAGE = (ROOT / "docs" / "guides" / "extend.md").read_text(encoding="utf-8")
 MOST_LINES = 120
 BLOCKS = re.findall(r"`([\w/]+\.py)`[^`]*\n\n```python\n(.*?)```", PAGE, re.DOTALL)
 TEMPLATES = re.findall(r"`(templates/[\w/.]+)`, with `([^`]+)`", PAGE)
-WITH_WEBHOOK = {
+MORE = {
+    "providers/loft/variables.py": """
+from notifyproject.settings import kinds
+from notifyproject.settings.declarations import ProviderGroup, declare
+from notifyproject.settings.safety import Plain
+
+
+class Settings(ProviderGroup):
+    \"\"\"The account with Loft.\"\"\"
+
+    heading = "Loft"
+    provider = "loft"
+    channel = "pigeon"
+    rate = 20
+
+    LOFT_KEY: str = declare(kinds.token(min_length=3), "", "key of the account", empty="no Loft")
+    LOFT_URL: str = declare(kinds.url(Plain.PRIVATE), "https://loft.example", "address of the API")
+""",
     "providers/aviary/__init__.py": """
 from dataclasses import replace
 
@@ -74,10 +91,20 @@ class Aviary(Loft):
         return WebhookResult(receipts=(receipt,))
 """,
 }
-"""A provider like that of the guide, which signs the called URL and expects its own response."""
-FILES = {**dict(BLOCKS), **dict(TEMPLATES), **WITH_WEBHOOK}
+"""Variables, and a provider like that of the guide that signs its calls and expects a response."""
+FILES = {**dict(BLOCKS), **dict(TEMPLATES), **MORE}
 SEPARATE = "new_channel"
 """The name of a database of its own, since another channel has other choices in its models."""
+
+
+PYTEST = """
+import sys
+
+from tests.support import overlay
+import pytest
+
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture
@@ -105,15 +132,15 @@ def test_page_is_short_and_has_each_file() -> None:
 def test_new_channel_is_like_any_other(overlay: Path) -> None:
     """Run the tests of new_channel.py in a process that has the files on its path."""
     own = environment()
-    uri, _, options = own["MONGODB_URI"].partition("?")
-    command = "-m pytest -q -n 0 -p tests.support.plugins.overlay -p no:cacheprovider"
+    uri, _, query = own["MONGODB_URI"].partition("?")
+    options = "-q -n 0 -p no:cacheprovider tests/providers/extending/new_channel.py"
     done = subprocess.run(
-        [sys.executable, *command.split(), "tests/providers/extending/new_channel.py"],
+        [sys.executable, "-c", PYTEST, *options.split()],
         cwd=ROOT,
         env={
             **{name: value for name, value in os.environ.items() if "XDIST" not in name},
             **own,
-            "MONGODB_URI": f"{uri}_{SEPARATE}?{options}",
+            "MONGODB_URI": f"{uri}_{SEPARATE}?{query}",
             "OVERLAY": str(overlay),
         },
         capture_output=True,
@@ -128,7 +155,7 @@ PROGRAM = """
 import json
 import sys
 
-from tests.support.plugins import overlay
+from tests.support import overlay
 
 heavy = {"google", "pycurl", "providers.sendgrid.provider", "providers.loft.provider"}
 from providers import registry

@@ -1,4 +1,4 @@
-"""A pytest plugin that puts files beside those of the service, as if they were part of it.
+"""Puts files beside those of the service, as if they were part of it, for who imports this first.
 
 ``OVERLAY`` names a folder with the same paths: modules of ``domain/channels``, packages of
 ``providers``, and templates. Packages find their modules as they find their own.
