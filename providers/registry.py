@@ -10,7 +10,7 @@ from domain.channels import Channel
 
 from .contract import Provider, WebhookProvider
 from .discovery import SPECS, spec_of
-from .spec import ProviderSpec
+from .spec import order_setting
 
 
 @cache
@@ -62,13 +62,10 @@ def _names(channel: Channel, *, test: bool) -> list[str]:
         return [
             spec.sandbox_name for spec in specs if spec.sandbox and spec.sandbox.is_configured()
         ]
-    return [spec.name for spec in sorted(specs, key=_preference) if spec.is_configured()]
-
-
-def _preference(spec: ProviderSpec) -> int:
-    """Return the place of a provider in the list that email has."""
-    names = settings.EMAIL_PROVIDERS
-    return names.index(spec.name) if spec.name in names else len(names)
+    if (order := getattr(settings, order_setting(channel), None)) is not None:
+        listed = {spec.name: spec for spec in specs}
+        specs = [listed[name] for name in order if name in listed]
+    return [spec.name for spec in specs if spec.is_configured()]
 
 
 def clear(**_: Any) -> None:

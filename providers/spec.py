@@ -15,6 +15,15 @@ from .contract import Provider
 SANDBOX_PREFIX = "sandbox-"
 
 
+def order_setting(channel: Channel) -> str:
+    """Return the setting with the providers of a channel in the order of failover.
+
+    A channel has one if it has a variable ``<CHANNEL>_PROVIDER``. Without it, all that are
+    configured send.
+    """
+    return f"{channel.value.upper()}_PROVIDERS"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSpec:
     """The counterpart of a provider for test mode.
@@ -50,7 +59,7 @@ class ProviderSpec:
     enabled_by: str = ""
     """The variable that turns it on. Empty: it is on if its channel's list names it, or always."""
     is_configured: Callable[[], bool]
-    """Whether messages are sent by it."""
+    """Whether messages can be sent by it, if its channel's list names it."""
     build: Callable[[], Provider]
     """Create it from the settings. Without credentials, it can still verify webhooks."""
     sandbox: SandboxSpec | None = None

@@ -173,10 +173,10 @@ def _try_providers(
 
 
 def _is_wanted(values: Mapping[str, str], spec: ProviderSpec) -> bool:
-    """Return whether the values turn a provider on. Mail has one in any case."""
+    """Return whether the values turn a provider on: a variable of it, or its channel's order."""
     if spec.enabled_by:
         return bool(values.get(spec.enabled_by))
-    order = VARIABLES["EMAIL_PROVIDER"]
+    order = VARIABLES[f"{spec.channel.value.upper()}_PROVIDER"]
     return spec.name in split_list(values.get(order.name) or order.default)
 
 

@@ -14,7 +14,7 @@ from ..platform.logs import logging_config
 from . import console, sentinel_url, store_urls
 from .environment import BASE_DIR, DATA_DIR
 from .kinds import split_list
-from .variables import PROVIDER_GROUPS, Environment
+from .variables import PROVIDER_GROUPS, PROVIDER_ORDERS, Environment
 
 INSTALLED_APPS = [
     "unfold",
@@ -197,7 +197,11 @@ def configure(environment: Environment) -> dict[str, Any]:
         **{f"RATE_LIMIT_{name.upper()}": limit for name, limit in environment.RATE_LIMITS.items()},
         "DATABASES": _databases(environment),
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
-        "EMAIL_PROVIDERS": environment.EMAIL_PROVIDER,
+        **{
+            f"{name}S": names
+            for name, names in vars(environment).items()
+            if name in PROVIDER_ORDERS
+        },
         "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
         "ATTACHMENT_HOSTS": frozenset(map(str.lower, environment.ATTACHMENT_HOSTS)),
         **{

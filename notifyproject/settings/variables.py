@@ -7,6 +7,8 @@ Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
 from collections.abc import Mapping
 from typing import Any
 
+from domain.channels import Channel
+
 from . import kinds
 from .declarations import Group, declare, variables
 from .provider_groups import find_groups, names_of
@@ -415,6 +417,8 @@ _BEFORE = _GENERAL.index(ProviderLimits)
 GROUPS: tuple[type[Group], ...] = (*_GENERAL[:_BEFORE], *PROVIDER_GROUPS, *_GENERAL[_BEFORE:])
 VARIABLES = {variable.name: variable for group in GROUPS for variable in variables(group)}
 """The variables of the service, by name."""
+PROVIDER_ORDERS = frozenset(f"{channel.value.upper()}_PROVIDER" for channel in Channel)
+"""Variables with the providers of a channel in order; a channel with one provider needs none."""
 _PROVIDER_DEFAULTS = {
     variable.name: variable.value for group in PROVIDER_GROUPS for variable in variables(group)
 }

@@ -1,11 +1,13 @@
 """Providers for sends in test mode: the sandbox only."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from domain.channels import Channel
-from providers import registry, whatsapp
+from providers import discovery, registry, whatsapp
+from providers.discovery import SPECS
 from providers.inbox.provider import InAppProvider
 from providers.registry import providers_for
 from providers.sendgrid.variables import SANDBOX_KEY as SENDGRID_KEY
@@ -110,3 +112,14 @@ def test_sandbox_accepts_the_test_credentials() -> None:
 def test_mail_has_no_provider_without_key_and_sandbox(settings: Any) -> None:
     settings.EMAIL_PROVIDERS, settings.SENDGRID_URL = ("sendgrid",), ""
     assert providers_for(Channel.EMAIL) == ()
+
+
+def test_any_channel_may_have_an_order(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = replace(SPECS["whatsapp"], name="again")
+    monkeypatch.setitem(discovery.SPECS, "again", again)
+    settings.WHATSAPP_TOKEN = "EAAsecret"
+    assert len(providers_for(Channel.WHATSAPP)) == 2
+    orders = {("again", "whatsapp"): 2, ("whatsapp",): 1, (): 0}
+    for names, count in orders.items():
+        settings.WHATSAPP_PROVIDERS = names
+        assert len(providers_for(Channel.WHATSAPP)) == count
