@@ -24,6 +24,9 @@ class MarketingPreference:
     user_id: str | None = field(default=None, repr=False)
     is_wanted: bool
     at: datetime
+    event_id: str = ""
+    """What tells a repeated webhook from another wish. Empty: the time, if the provider tells it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,12 +32,14 @@ class TimedOutError(CheckError):
     """The provider didn't respond in time."""
 
 
-def call(name: str, url: str, body: Mapping[str, Any] | None, *, token: str, timeout: float) -> int:
+def call(
+    name: str, url: str, body: Mapping[str, Any] | None, *, authorization: str, timeout: float
+) -> int:
     """Return the status of a response. Raises CheckError."""
     request = Request(
         url=url,
         body=None if body is None else msgspec.json.encode(body),
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        headers={"Authorization": authorization, "Content-Type": "application/json"},
         timeout=timeout,
     )
     with explained(name):

@@ -138,6 +138,7 @@ def _event_keys(preference: MarketingPreference, provider: str) -> tuple[str, ..
 
     New events have the first.
     """
-    identity = f"{preference.phone}:{preference.is_wanted}:{preference.at.isoformat()}".encode()
+    event = preference.event_id or preference.at.isoformat()
+    identity = f"{preference.phone}:{preference.is_wanted}:{event}".encode()
     digests = encryption.keyed_digests(identity, associated_data=f"{provider} wish")
     return tuple(f"{provider}:wish:{digest}" for digest in digests)

@@ -21,6 +21,7 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     project = values.FCM_PROJECT_ID or credentials.read_service_account(source).project_id
     url = f"{values.FCM_URL.rstrip('/')}/v1/projects/{quote(project)}/messages:send"
     message = {"validate_only": True, "message": {"topic": "set-up", "data": {"set-up": "1"}}}
-    status = call("FCM", url, message, token=token.value, timeout=timeout)
+    authorization = f"Bearer {token.value}"
+    status = call("FCM", url, message, authorization=authorization, timeout=timeout)
     if status != HTTPStatus.OK:
         raise RejectedError(f"FCM responded with {status} for the project {project}.")

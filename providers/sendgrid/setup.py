@@ -27,6 +27,7 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     request = SendRequest(reference="set-up", recipient=sender, message=message, category="")
     body = provider.body(request) | {"mail_settings": {"sandbox_mode": {"enable": True}}}
     url = f"{provider.base_url}/v3/mail/send"
-    status = call("SendGrid", url, body, token=provider.api_key, timeout=timeout)
+    token = f"Bearer {provider.api_key}"
+    status = call("SendGrid", url, body, authorization=token, timeout=timeout)
     if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
         raise RejectedError(f"SendGrid responded with {status}: check the key and the sender.")

@@ -16,6 +16,7 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
         f"{values.WHATSAPP_URL.rstrip('/')}/{values.WHATSAPP_API_VERSION}/"
         f"{quote(values.WHATSAPP_BUSINESS_ACCOUNT_ID)}/message_templates?limit=1"
     )
-    status = call("WhatsApp", url, None, token=values.WHATSAPP_TOKEN, timeout=timeout)
+    token = f"Bearer {values.WHATSAPP_TOKEN}"
+    status = call("WhatsApp", url, None, authorization=token, timeout=timeout)
     if status != HTTPStatus.OK:
         raise RejectedError(f"WhatsApp responded with {status}: check token and account ID.")

@@ -32,6 +32,7 @@ REASONS = {
     "providers/contract.py": _RANDOM_SECRET,
     "providers/fcm/messages.py": _IDS,
     "providers/sendgrid/webhooks.py": "an event, which the webhook log holds for as long",
+    "providers/twilio/webhooks.py": _KEYED,
     "providers/whatsapp/webhooks.py": _KEYED,
     "domain/channels/__init__.py": "the input of a keyed digest",
 }

@@ -27,6 +27,7 @@ OPEN = {
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
+    "webhooks/twilio": "the signature is the authentication",
     "u/<str:token>": "the token authenticates the recipient",
     "u/<str:token>/undo": "the same link",
     "admin/login/": "where one logs in",

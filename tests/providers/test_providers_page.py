@@ -22,6 +22,10 @@ from providers.sendgrid import provider as sendgrid_provider
 from providers.sendgrid import webhooks
 from providers.smtp import replies as smtp_replies
 from providers.smtp.replies import ReplyRule
+from providers.twilio import responses as twilio_responses
+from providers.twilio import webhooks as twilio_webhooks
+from providers.twilio.responses import CodeRule as TwilioRule
+from providers.twilio.responses import FailureRule
 from providers.whatsapp import responses as whatsapp_responses
 from providers.whatsapp import webhooks as whatsapp_webhooks
 from providers.whatsapp.responses import CodeRule
@@ -91,6 +95,12 @@ def tables() -> Mapping[str, str]:
             "whatsapp", (*whatsapp_responses.STATUS_RULES, *whatsapp_responses.NO_CODE_RULES)
         ),
         "WhatsApp: receipts": _reported(whatsapp_webhooks.STATUS_KINDS),
+        "Twilio: responses by code": _twilio(twilio_responses.CODE_RULES),
+        "Twilio: responses without a code": _rules(
+            "twilio", (*twilio_responses.STATUS_RULES, *twilio_responses.NO_CODE_RULES)
+        ),
+        "Twilio: receipts": _reported(twilio_webhooks.STATUS_KINDS),
+        "Twilio: failures": _twilio_failures(twilio_responses.FAILURE_RULES),
     }
 
 
@@ -166,6 +176,32 @@ def _whatsapp(rules: Sequence[CodeRule]) -> str:
     )
 
 
+def _twilio(rules: Sequence[TwilioRule]) -> str:
+    return _table(
+        ("Twilio's code", *MEANING),
+        [
+            (
+                spans(rule.codes),
+                # Who sends STOP gets nothing more.
+                _class(rule.kind, rule.action, rule.reach).replace(" for marketing", ""),
+                _code(rule.kind, rule.code),
+                rule.reason,
+            )
+            for rule in rules
+        ],
+    )
+
+
+def _twilio_failures(rules: Sequence[FailureRule]) -> str:
+    return _table(
+        ("Twilio's code", "failure code", "the number gets", "recorded reason"),
+        [
+            (spans(rule.codes), f"`{rule.code.value}`", ADDRESSES[rule.effect], rule.reason)
+            for rule in rules
+        ],
+    )
+
+
 def _reported(events: Mapping[str, ReceiptKind]) -> str:
     return _table(
         ("event", "the delivery becomes", "the address gets"),
@@ -183,6 +219,7 @@ ADDRESSES: Mapping[AddressEffect | None, str] = {
     None: NOTHING,
     AddressEffect.HARD_BOUNCE: "nothing more",
     AddressEffect.SOFT_BOUNCE: "nothing more at the third in a row",
+    AddressEffect.PROBABLE_BOUNCE: "nothing more at the second in a row",
     AddressEffect.COMPLAINT: "nothing more",
     AddressEffect.UNSUBSCRIBED: "no more marketing",
 }
@@ -265,9 +302,9 @@ def test_every_named_variable_exists() -> None:
 
 
 def test_every_provider_is_on_the_page() -> None:
-    for name in ("SendGrid", "SMTP", "Firebase", "WhatsApp", "In-app"):
+    for name in ("SendGrid", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app"):
         assert name in PAGE
-    assert len(SUBJECTS) == 5
+    assert len(SUBJECTS) == 6
 
 
 def test_numbers_match_the_code() -> None:

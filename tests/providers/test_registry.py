@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.channels import Channel
-from providers import discovery, registry, whatsapp
+from providers import discovery, registry, twilio, whatsapp
 from providers.discovery import SPECS
 from providers.inbox.provider import InAppProvider
 from providers.registry import providers_for
@@ -29,6 +29,8 @@ def everything_is_set_up(settings: Any) -> None:
     settings.FCM_CREDENTIALS = settings.SANDBOX_FCM_CREDENTIALS = '{"client_email": "a@b.test"}'
     settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAreal", "1"
     settings.WHATSAPP_API_VERSION = "v25.0"
+    settings.TWILIO_ACCOUNT_SID, settings.TWILIO_AUTH_TOKEN = f"AC{'f' * 32}", "f" * 32
+    settings.TWILIO_FROM = "Shop"
     settings.SANDBOX_URL = SANDBOX
 
 
@@ -52,7 +54,10 @@ def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None
     settings.SENDGRID_API_KEY, settings.SENDGRID_URL = SENDGRID_KEY, SANDBOX
     settings.WHATSAPP_TOKEN = whatsapp.SANDBOX_KEY
     settings.WHATSAPP_PHONE_NUMBER_ID = whatsapp.SANDBOX_NUMBER
-    settings.FCM_URL = settings.WHATSAPP_URL = SANDBOX
+    settings.TWILIO_ACCOUNT_SID = twilio.SANDBOX_ACCOUNT
+    settings.TWILIO_API_KEY_SID, settings.TWILIO_API_KEY_SECRET = twilio.SANDBOX_KEY
+    settings.TWILIO_MESSAGING_SERVICE_SID = twilio.SANDBOX_SERVICE
+    settings.FCM_URL = settings.WHATSAPP_URL = settings.TWILIO_URL = SANDBOX
     for channel in SENT:
         (test,), (real,) = providers_for(channel, test=True), providers_for(channel)
         assert test.account != real.account
@@ -90,6 +95,42 @@ def test_whatsapp_api_version_is_configurable() -> None:
         assert number.version == "v25.0"
 
 
+def twilio_account() -> Any:
+    (found,) = providers_for(Channel.SMS)
+    return found
+
+
+def test_auth_token_sends_unless_there_is_an_api_key(settings: Any) -> None:
+    account = settings.TWILIO_ACCOUNT_SID
+    assert (twilio_account().user, twilio_account().password) == (account, "f" * 32)
+    settings.TWILIO_API_KEY_SID, settings.TWILIO_API_KEY_SECRET = f"SK{'f' * 32}", "a-secret"
+    assert (twilio_account().user, twilio_account().password) == (f"SK{'f' * 32}", "a-secret")
+    assert twilio_account().auth_tokens == ("f" * 32,)
+
+
+def test_messaging_service_sends_before_a_number_and_two_tokens_verify(settings: Any) -> None:
+    settings.TWILIO_SECONDARY_AUTH_TOKEN = "e" * 32
+    assert (twilio_account().sender, len(twilio_account().auth_tokens)) == ("Shop", 2)
+    settings.TWILIO_MESSAGING_SERVICE_SID = twilio.SANDBOX_SERVICE
+    assert twilio_account().sender == twilio.SANDBOX_SERVICE
+
+
+@pytest.mark.parametrize(
+    ("public_url", "url", "callback"),
+    [
+        ("https://notify.example.com", "https://api.twilio.com", True),
+        ("http://127.0.0.1:8000", "https://api.twilio.com", False),
+        ("http://127.0.0.1:8000", SANDBOX, True),
+    ],
+)
+def test_twilio_is_asked_for_receipts_where_it_can_send_them(
+    settings: Any, public_url: str, url: str, callback: bool
+) -> None:
+    settings.PUBLIC_URL, settings.TWILIO_URL = public_url, url
+    expected = f"{public_url}/webhooks/twilio" if callback else ""
+    assert twilio_account().callback_url == expected
+
+
 def test_providers_are_cached_until_a_setting_changes(settings: Any) -> None:
     first = providers_for(Channel.EMAIL, test=True)
     assert providers_for(Channel.EMAIL, test=True) is first
@@ -106,6 +147,9 @@ def test_sandbox_accepts_the_test_credentials() -> None:
     assert whatsapp.SANDBOX_NUMBER == credentials.PHONE_NUMBER_ID
     assert SENDGRID_KEY.startswith(KEY_PREFIX)
     assert SENDGRID_KEY not in REFUSED_KEYS
+    assert twilio.SANDBOX_ACCOUNT == credentials.TWILIO_ACCOUNT_SID
+    assert twilio.SANDBOX_KEY == (credentials.TWILIO_API_KEY, credentials.TWILIO_API_SECRET)
+    assert twilio.SANDBOX_SERVICE == credentials.TWILIO_MESSAGING_SERVICE_SID
     assert Settings().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION
 
 

@@ -22,6 +22,12 @@ from providers.discovery import SPECS
 from providers.setup_check import RejectedError, TimedOutError, UnreachableError
 from sandbox.assembly import Sandbox
 from sandbox.config import Config
+from sandbox.credentials import (
+    TWILIO_ACCOUNT_SID,
+    TWILIO_API_KEY,
+    TWILIO_API_SECRET,
+    TWILIO_MESSAGING_SERVICE_SID,
+)
 from sandbox.server import run_in_thread
 from tests.support.fakes.smtp_server import MailServer
 from tests.support.fakes.socket_server import serving, unreading
@@ -49,6 +55,11 @@ def good(url: str, account: str) -> dict[str, str]:
         "WHATSAPP_PHONE_NUMBER_ID": "100000000000001",
         "WHATSAPP_BUSINESS_ACCOUNT_ID": "200000000000002",
         "WHATSAPP_URL": url,
+        "TWILIO_ACCOUNT_SID": TWILIO_ACCOUNT_SID,
+        "TWILIO_API_KEY_SID": TWILIO_API_KEY,
+        "TWILIO_API_KEY_SECRET": TWILIO_API_SECRET,
+        "TWILIO_MESSAGING_SERVICE_SID": TWILIO_MESSAGING_SERVICE_SID,
+        "TWILIO_URL": url,
     }
 
 
@@ -168,6 +179,7 @@ def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) 
             "",
             "n",
             "n",
+            "n",
         ]
     )
     keys = iter(["SG.revoked", "SG.sandbox"])
@@ -211,6 +223,9 @@ def test_unreachable_provider_and_timeout_are_told_apart(
     [
         ("sendgrid", {"SENDGRID_API_KEY": "SG.revoked"}),
         ("whatsapp", {"WHATSAPP_TOKEN": "EAArevoked"}),
+        ("twilio", {"TWILIO_ACCOUNT_SID": "ACrevoked"}),
+        ("twilio", {"TWILIO_API_KEY_SECRET": "Sanother"}),
+        ("twilio", {"TWILIO_MESSAGING_SERVICE_SID": ""}),
         ("fcm", {"FCM_PROJECT_ID": "another"}),
         ("fcm", {"FCM_CREDENTIALS": "{}"}),
         ("fcm", {"FCM_CREDENTIALS": "/nowhere.json"}),

@@ -74,6 +74,9 @@ KINDS: Mapping[int, Kind] = {
     90007: Kind("The message cannot be sent within its validity period"),
 }
 FAILURES: Mapping[int, Failure] = {
+    # With a messaging service, Twilio may find only later what it tells other senders at once.
+    21408: Failure("Permission to send an SMS has not been enabled for the region"),
+    21610: Failure("Attempt to send to unsubscribed recipient"),
     30001: Failure("Queue overflow"),
     30002: Failure("Account suspended"),
     30003: Failure("Unreachable destination handset", UNDELIVERED),

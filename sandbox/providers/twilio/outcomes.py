@@ -39,6 +39,8 @@ _REQUEST_SUFFIXES: Mapping[int, str] = {
 }
 _RECEIPT_SUFFIXES: Mapping[int, str] = {
     **{code: f"9{code % 100:02}" for code in FAILURES},
+    21408: "948",
+    21610: "961",
     30003: "933",
     30005: "935",
     30007: "937",

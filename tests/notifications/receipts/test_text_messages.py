@@ -65,6 +65,18 @@ def test_start_lifts_an_older_stop_alone() -> None:
     assert reasons() == {("complaint", False)}
 
 
+def test_repeated_stop_does_not_undo_a_later_start() -> None:
+    """Some providers tell no time, so that a repeated webhook has a later one."""
+    stop = MarketingPreference(phone=PHONE, is_wanted=False, at=NOON, event_id="SM1")
+    start = replace(stop, is_wanted=True, at=NOON + MINUTE, event_id="SM2")
+    for wish in (stop, start, replace(stop, at=NOON + 2 * MINUTE)):
+        inbound.apply_opt_outs([wish], provider="courier", now=LATER)
+    assert reasons() == set()
+    again = replace(stop, at=NOON + 3 * MINUTE, event_id="SM3")
+    inbound.apply_opt_outs([again], provider="courier", now=LATER)
+    assert reasons() == {("unsubscribed", False)}
+
+
 def sent() -> NotificationDocument:
     begun = started(channel=Channel.SMS)
     leases.settle([settlement(begun, DeliveryStatus.SENT, provider="courier", units=2)], now=NOON)

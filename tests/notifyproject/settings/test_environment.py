@@ -254,7 +254,7 @@ def configured(**variables: str) -> dict[str, Any]:
 
 SANDBOX_MAIL = {"SENDGRID_URL": "", "SENDGRID_API_KEY": "SG.sandbox"}
 EU = "https://eu.example.com"
-RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
+RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8), "twilio": (1.0, 1)}
 
 
 @each_case(
@@ -275,7 +275,7 @@ RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
         ({"SMTP_SECURITY": "tls"}, {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": True}),
         ({}, {"EMAIL_TIMEOUT": 15, "EMAIL_REPLY_TO": None, "PROVIDER_RATES": RATES}),
         ({"EMAIL_REPLY_TO": "Ada <a@example.com>"}, {"EMAIL_REPLY_TO": "Ada <a@example.com>"}),
-        ({"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0"}, {"PROVIDER_RATES": {}}),
+        ({"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0,twilio:0"}, {"PROVIDER_RATES": {}}),
         (
             {"PROVIDER_MAX_PER_SECOND": "smtp:1000"},
             {"PROVIDER_RATES": RATES | {"smtp": (1_000.0, 100)}},

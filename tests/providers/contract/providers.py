@@ -4,6 +4,7 @@ import base64
 import json
 import time
 from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -18,6 +19,7 @@ from providers.inbox.provider import InAppProvider
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from providers.smtp.provider import SMTP
+from providers.twilio.provider import Twilio
 from providers.whatsapp.provider import WhatsApp
 from tests.providers.contract.cases import Case
 from tests.providers.contract.servers import http_servers, replying, smtp_servers
@@ -25,6 +27,7 @@ from tests.providers.contract.subjects import (
     ASKS_FOR_A_PAUSE,
     EMAIL,
     PHONE,
+    REFERENCE,
     TOKEN,
     Place,
     Reports,
@@ -32,7 +35,8 @@ from tests.providers.contract.subjects import (
     message,
 )
 from tests.support.fakes import socket_server
-from tests.support.providers import whatsapp
+from tests.support.providers import twilio, whatsapp
+from tests.support.providers.webhook_requests import URL
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 ANOTHER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -222,6 +226,45 @@ CLOUD_API = Subject(
     reports=Reports(body=_whatsapp_event, sign=_signed_by_meta),
 )
 
+
+def _twilio(place: Place, account: str) -> Twilio:
+    return twilio.account(base_url=place.url, password=f"secret-of-{account}", clock=utc_now)
+
+
+def _signed_by_twilio(raw: bytes, genuine: bool) -> Mapping[str, str]:
+    url = f"{URL}?ref={REFERENCE}"
+    try:
+        return twilio.sign(raw, url=url, token=twilio.TOKENS[0] if genuine else "another")
+    except ValueError:
+        # Twilio sends forms, and signs nothing else.
+        return {}
+
+
+def _twilio_event(reference: str) -> bytes:
+    assert reference == REFERENCE
+    return urlencode(twilio.callback()).encode()
+
+
+TEXT_MESSAGES = Subject(
+    provider=Twilio,
+    make=_twilio,
+    outbound=message("sms", PHONE),
+    servers=http_servers(
+        201,
+        f'{{"sid": "{twilio.SID}", "status": "accepted"}}'.encode(),
+        refusals={
+            Case.TOO_MANY: twilio.refused(20429, status=429, headers=(ASKS_FOR_A_PAUSE,)),
+            Case.NO_CREDENTIALS: twilio.refused(20003, status=401),
+            Case.BAD_RECIPIENT: twilio.refused(21211),
+            Case.REFUSED: twilio.refused(21602),
+        },
+    ),
+    secrets=lambda _place: ["secret-of-first", *twilio.TOKENS],
+    reports=Reports(
+        body=_twilio_event, sign=_signed_by_twilio, url=lambda reference: f"{URL}?ref={reference}"
+    ),
+)
+
 NO_PROVIDER = "The inbox contacts no provider."
 
 INBOX = Subject(
@@ -236,5 +279,5 @@ INBOX = Subject(
     has_accounts=False,
 )
 
-SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, CLOUD_API, INBOX)
+SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, CLOUD_API, TEXT_MESSAGES, INBOX)
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

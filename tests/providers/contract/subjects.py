@@ -9,6 +9,7 @@ from tests.providers.contract.cases import Case
 from tests.providers.contract.servers import Make
 from tests.support.factories.notifications import outbound
 from tests.support.providers.fcm import Project
+from tests.support.providers.webhook_requests import URL
 
 NAME, SUBJECT, TEXT = "Ada Lovelace", "The 49 crowns", "Your 49 crowns from Babbage are here."
 EMAIL, PHONE, TOKEN = "ada.lovelace@example.com", "+447700900999", "APA91b-adas-own-phone"
@@ -17,6 +18,7 @@ PRIVATE = (NAME, SUBJECT, TEXT, EMAIL, PHONE, PHONE[1:], TOKEN)
 PAUSE = 7.0
 ASKS_FOR_A_PAUSE = f"Retry-After: {PAUSE:.0f}"
 THREAD = "5f" * 12
+REFERENCE = f"{THREAD}.email.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class Reports:
     body: Callable[[str], bytes]
     """Returns a webhook about a reference."""
     sign: Sign
+    url: Callable[[str], str] = lambda _reference: URL
+    """Returns the called URL, which has the reference at some providers."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from tests.providers.contract.cases import LONG, Case
 from tests.providers.contract.checks import leaks
 from tests.providers.contract.providers import EVERY, SUBJECTS
 from tests.providers.contract.runner import FIRST, SECOND, send
-from tests.providers.contract.subjects import PRIVATE, THREAD, Place, Reports, Subject
+from tests.providers.contract.subjects import PRIVATE, REFERENCE, Place, Reports, Subject
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
 from tests.support.providers.webhook_requests import receipts_of
@@ -78,7 +78,6 @@ def test_refusal_keeps_the_providers_response(subject: Subject, project: Project
 
 
 THREADS, MESSAGES = 8, 40
-REFERENCE = f"{THREAD}.email.1"
 WITH_WEBHOOKS = [(subject, subject.reports) for subject in SUBJECTS if subject.reports]
 WEBHOOKS = pytest.mark.parametrize(
     ("subject", "reports"), WITH_WEBHOOKS, ids=[subject.name for subject, _ in WITH_WEBHOOKS]
@@ -148,7 +147,8 @@ def test_signed_webhook_has_its_reference(
     subject: Subject, reports: Reports, nowhere: Place
 ) -> None:
     raw = reports.body(REFERENCE)
-    (receipt,) = receipts_of(subject.make(nowhere, FIRST), reports.sign(raw, True), raw)
+    provider, url = subject.make(nowhere, FIRST), reports.url(REFERENCE)
+    (receipt,) = receipts_of(provider, reports.sign(raw, True), raw, url=url)
     assert receipt.reference == REFERENCE
     assert receipt.event_id
 
@@ -158,7 +158,7 @@ def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere
     provider, accepted = subject.make(nowhere, FIRST), list[str]()
     for why, headers, raw in forged(reports):
         with suppress(InvalidSignatureError, ValueError):
-            receipts_of(provider, headers, raw)
+            receipts_of(provider, headers, raw, url=reports.url(REFERENCE))
             accepted.append(why)
     assert accepted == []
 
@@ -169,7 +169,12 @@ def test_signed_nonsense_is_refused_without_a_crash(
     subject: Subject, reports: Reports, nowhere: Place, raw: bytes
 ) -> None:
     with pytest.raises((InvalidSignatureError, ValueError)):
-        receipts_of(subject.make(nowhere, FIRST), reports.sign(raw, True), raw)
+        receipts_of(
+            subject.make(nowhere, FIRST),
+            reports.sign(raw, True),
+            raw,
+            url=reports.url(REFERENCE),
+        )
 
 
 @each_case("subject", SUBJECTS)

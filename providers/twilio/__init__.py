@@ -1,0 +1,89 @@
+"""SMS by Twilio."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from domain.channels import Channel
+from domain.hosts import public_name
+from domain.time import utc_now
+
+from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+from . import checks
+from .variables import Settings
+
+if TYPE_CHECKING:
+    from .provider import Twilio
+
+SANDBOX_ACCOUNT = "AC00000000000000000000000000000001"
+SANDBOX_KEY = ("SK00000000000000000000000000000001", "sandbox")
+SANDBOX_SERVICE = "MG00000000000000000000000000000001"
+"""The sandbox accepts these fixed values; they're not secret."""
+
+
+def build() -> "Twilio":
+    """Return the account. Without an account SID, it can still verify webhooks."""
+    return _build(
+        name=PROVIDER.name,
+        account_sid=settings.TWILIO_ACCOUNT_SID,
+        user=settings.TWILIO_API_KEY_SID or settings.TWILIO_ACCOUNT_SID,
+        password=(
+            settings.TWILIO_API_KEY_SECRET
+            if settings.TWILIO_API_KEY_SID
+            else settings.TWILIO_AUTH_TOKEN
+        ),
+        sender=settings.TWILIO_MESSAGING_SERVICE_SID or settings.TWILIO_FROM,
+        base_url=settings.TWILIO_URL,
+        auth_tokens=tuple(
+            filter(None, (settings.TWILIO_AUTH_TOKEN, settings.TWILIO_SECONDARY_AUTH_TOKEN))
+        ),
+    )
+
+
+def build_sandbox() -> "Twilio":
+    """Return the sandbox's account."""
+    return _build(
+        name=PROVIDER.sandbox_name,
+        account_sid=SANDBOX_ACCOUNT,
+        user=SANDBOX_KEY[0],
+        password=SANDBOX_KEY[1],
+        sender=SANDBOX_SERVICE,
+        base_url=settings.SANDBOX_URL,
+        auth_tokens=(),
+    )
+
+
+def check(environment: Any, **options: Any) -> None:
+    """See :func:`.setup.check`."""
+    from . import setup
+
+    setup.check(environment, **options)
+
+
+def _build(*, base_url: str, **account: Any) -> "Twilio":
+    from .provider import Twilio
+
+    # Twilio refuses a message whose callback it couldn't reach: then there are no receipts.
+    is_reachable = base_url.startswith("http://") or public_name(settings.PUBLIC_URL)
+    callback_url = f"{settings.PUBLIC_URL}/webhooks/{PROVIDER.name}" if is_reachable else ""
+    return Twilio(**account, base_url=base_url, callback_url=callback_url, clock=utc_now)
+
+
+PROVIDER = ProviderSpec(
+    name="twilio",
+    label="Twilio",
+    channel=Channel("sms"),
+    enabled_by="TWILIO_ACCOUNT_SID",
+    is_configured=lambda: bool(settings.TWILIO_ACCOUNT_SID),
+    build=build,
+    sandbox=SandboxSpec(
+        label="Sandbox (SMS)",
+        is_configured=lambda: bool(settings.SANDBOX_URL),
+        build=build_sandbox,
+    ),
+    webhook=WebhookSpec(content="a Twilio webhook"),
+    check=check,
+    settings=Settings,
+    setting_checks=checks.check_settings,
+    deploy_checks=checks.check_server,
+)

@@ -1,0 +1,31 @@
+"""A check of the account without a message."""
+
+from http import HTTPStatus
+from urllib.parse import quote
+
+from notifyproject.settings.variables import Environment
+
+from ..setup_check import TIMEOUT, RejectedError, call
+from .provider import VERSION, basic_credentials
+from .variables import Settings
+
+
+def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
+    """Read the newest message of the account. Raises CheckError."""
+    values = Settings.of(environment)
+    # An API key may read messages, and not the account.
+    url = (
+        f"{values.TWILIO_URL.rstrip('/')}/{VERSION}/Accounts/{quote(values.TWILIO_ACCOUNT_SID)}"
+        "/Messages.json?PageSize=1"
+    )
+    user = values.TWILIO_API_KEY_SID or values.TWILIO_ACCOUNT_SID
+    password = (
+        values.TWILIO_API_KEY_SECRET if values.TWILIO_API_KEY_SID else values.TWILIO_AUTH_TOKEN
+    )
+    if not (values.TWILIO_MESSAGING_SERVICE_SID or values.TWILIO_FROM):
+        raise RejectedError("Twilio needs a messaging service or a sender.")
+    status = call(
+        "Twilio", url, None, authorization=basic_credentials(user, password), timeout=timeout
+    )
+    if status != HTTPStatus.OK:
+        raise RejectedError(f"Twilio responded with {status}: check account SID and token.")
