@@ -368,6 +368,9 @@ def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
     ]
 
 
+PROVIDER_URLS = ("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "TWILIO_URL")
+
+
 def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str]:
     """Return the settings of a service whose provider is the sandbox."""
     secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
@@ -376,15 +379,18 @@ def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[s
         "PYTHONUNBUFFERED": "1",
         "SECRET_KEY": "only-for-fault-injection-" + "0" * 40,
         "PUBLIC_URL": web_url,
-        **dict.fromkeys(("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL"), sandbox_url),
+        **dict.fromkeys(PROVIDER_URLS, sandbox_url),
         "SENDGRID_WEBHOOK_PUBLIC_KEY": secrets.public_key,
         "FCM_CREDENTIALS": str(secrets.service_account),
         "WHATSAPP_TOKEN": secrets.whatsapp.access_token,
         "WHATSAPP_PHONE_NUMBER_ID": secrets.whatsapp.phone_number_id,
         "WHATSAPP_APP_SECRET": secrets.whatsapp.app_secret,
         "WHATSAPP_VERIFY_TOKEN": secrets.whatsapp.verify_token,
-        # No rate limit, which would be Meta's limit for a new number.
-        "PROVIDER_MAX_PER_SECOND": "whatsapp:0",
+        "TWILIO_ACCOUNT_SID": secrets.twilio.account_sid,
+        "TWILIO_AUTH_TOKEN": secrets.twilio.auth_token,
+        "TWILIO_MESSAGING_SERVICE_SID": secrets.twilio.messaging_service_sid,
+        # No rate limits, which would be those of a new number.
+        "PROVIDER_MAX_PER_SECOND": "whatsapp:0,twilio:0",
         "LOG_LEVEL": "INFO",
         "LOG_FORMAT": "json",
     }
@@ -402,6 +408,7 @@ def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
     if webhooks:
         url = f"{variables['PUBLIC_URL']}/webhooks"
         command += ["--webhook-url", f"{url}/sendgrid", "--whatsapp-webhook-url", f"{url}/whatsapp"]
+        command += ["--twilio-webhook-url", f"{url}/twilio"]
     sandbox = _program(folder, "sandbox", command, variables)
     sandbox.ready_text = "sandbox: http"
     return sandbox

@@ -320,6 +320,8 @@ def _command(
                 f"{hooks}/sendgrid",
                 "--whatsapp-webhook-url",
                 f"{hooks}/whatsapp",
+                "--twilio-webhook-url",
+                f"{hooks}/twilio",
                 *latency_options(),
             ]
         case "web":

@@ -113,6 +113,7 @@ def programs(addresses: Addresses) -> list[Program]:
         *("--data", str(DATA_DIR / "sandbox")),
         *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
         *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
+        *("--twilio-webhook-url", f"{addresses.web}/webhooks/twilio"),
         *("--whatsapp-api-version", vars(current())["WHATSAPP_API_VERSION"]),
     ]
     choices = Choices(
@@ -196,6 +197,7 @@ def own_settings(
 def _providers(addresses: Addresses) -> dict[str, str]:
     sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     account, whatsapp = str(sandbox_secrets.service_account), sandbox_secrets.whatsapp
+    twilio = sandbox_secrets.twilio
     sandboxes = {
         "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": sandbox_secrets.public_key},
         "FCM_CREDENTIALS": {"FCM_CREDENTIALS": account, "FCM_URL": addresses.sandbox},
@@ -207,6 +209,14 @@ def _providers(addresses: Addresses) -> dict[str, str]:
             "WHATSAPP_APP_SECRET": whatsapp.app_secret,
             "WHATSAPP_VERIFY_TOKEN": whatsapp.verify_token,
             "WHATSAPP_URL": addresses.sandbox,
+        },
+        "TWILIO_ACCOUNT_SID": {
+            "TWILIO_ACCOUNT_SID": twilio.account_sid,
+            "TWILIO_AUTH_TOKEN": twilio.auth_token,
+            "TWILIO_API_KEY_SID": twilio.api_key,
+            "TWILIO_API_KEY_SECRET": twilio.api_secret,
+            "TWILIO_MESSAGING_SERVICE_SID": twilio.messaging_service_sid,
+            "TWILIO_URL": addresses.sandbox,
         },
     }
     return {

@@ -20,6 +20,7 @@ from providers import registry
 from providers.contract import SendRequest
 from providers.fcm.provider import FCM
 from providers.sendgrid.provider import SendGrid
+from providers.twilio.provider import Twilio
 from providers.whatsapp.provider import WhatsApp
 from sandbox.assembly import Sandbox
 from sandbox.config import Config, Timings
@@ -32,7 +33,7 @@ from tests.support.providers.webhooks import Webhook
 from tests.support.waiting import LIMIT
 
 QUICK = Timings(processed=0.01, delivered=0.05, slow=0.3, batch_window=0.02, retry_delay=0.1)
-SILENT = re.compile(r"timeout|.*0408$")
+SILENT = re.compile(r"timeout|.*0[48]08$")
 """Recipients whose messages the sandbox never answers."""
 SHORT = 2.0
 """Time limit for these messages, instead of 15 s."""
@@ -57,6 +58,7 @@ def provider(
         data=tmp_path,
         webhook_url=f"{live_server.url}/webhooks/sendgrid",
         whatsapp_webhook_url=f"{live_server.url}/webhooks/whatsapp",
+        twilio_webhook_url=f"{live_server.url}/webhooks/twilio",
         timings=QUICK,
     )
     with live_requests.answered(), run_in_thread(config) as sandbox:
@@ -68,9 +70,14 @@ def provider(
         settings.WHATSAPP_BUSINESS_ACCOUNT_ID = sandbox.whatsapp.business_account_id
         settings.WHATSAPP_APP_SECRET = sandbox.whatsapp.app_secret
         settings.WHATSAPP_VERIFY_TOKEN = sandbox.whatsapp.verify_token
+        settings.PUBLIC_URL, settings.TWILIO_URL = live_server.url, sandbox.url
+        settings.TWILIO_ACCOUNT_SID = sandbox.twilio.account_sid
+        settings.TWILIO_AUTH_TOKEN = sandbox.twilio.auth_token
+        settings.TWILIO_MESSAGING_SERVICE_SID = sandbox.twilio.messaging_service_sid
         yield sandbox
         # Webhooks that the sandbox still posts are refused.
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = settings.WHATSAPP_APP_SECRET = ""
+        settings.TWILIO_AUTH_TOKEN = ""
         registry.clear()
 
 
@@ -102,7 +109,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the time limit for messages to recipients that match SILENT."""
-    for provider in (SendGrid, FCM, WhatsApp):
+    for provider in (SendGrid, FCM, WhatsApp, Twilio):
         send: Any = provider.send
 
         def hurried(self: Any, outbound: SendRequest, *, timeout: float, send: Any = send) -> Any:

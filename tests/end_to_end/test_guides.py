@@ -141,6 +141,13 @@ def test_plan_begins_and_is_cancelled_by_its_entity(app: App) -> None:
     assert cancelled.json() == {"cancelled": 1}
 
 
+def test_login_code_is_accepted_with_its_channels(app: App) -> None:
+    (accepted,) = run(app, GUIDES / "login_codes.md")
+    assert accepted.status_code == 202
+    steps = {delivery["channel"]: delivery["step"] for delivery in accepted.json()["delivery"]}
+    assert steps == {"sms": 1, "whatsapp": 2, "email": 3}
+
+
 def test_limit_is_set_for_all_and_for_one(app: App) -> None:
     app.put("/recipients/ada", {"email": "ada@example.com"})
     assert statuses(run(app, GUIDES / "limits.md")) == [201, 200, 200]
@@ -176,6 +183,7 @@ def test_digest_is_listed_sent_and_cancelled(app: App) -> None:
 
 def test_each_page_with_requests_is_tested() -> None:
     tested = {"README", "quickstart", "callbacks", "inbox", "send", "plans", "limits", "digests"}
+    tested |= {"login_codes"}
     recorded = {"developing"}  # One run on a stack, with its log and documents.
     assert {page.stem for page in PAGES if curl_commands(page)} == tested | recorded
 
