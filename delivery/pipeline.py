@@ -19,14 +19,24 @@ from domain.time import Clock, utc_now
 from notifications.catalog.limits import active_limits
 from notifications.queueing.wakeups import Wakeup
 from notifications.store import leases
-from notifications.store.claims import ClaimedDelivery
+from notifications.store.claims import ClaimedDelivery, NotSent
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 from providers.contract import Provider, SelectiveProvider
 from providers.registry import providers_for
 
-from . import digests, eligibility, feedback, idempotency, limits, rendering, settlement, targets
+from . import (
+    digests,
+    eligibility,
+    feedback,
+    idempotency,
+    limits,
+    rendering,
+    settlement,
+    targets,
+    texts,
+)
 from .runtime import SendingRuntime
 from .send_loop import SendLoop
 from .sending import PreparedDelivery
@@ -155,6 +165,9 @@ def _prepare(
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [delivery for delivery in with_targets if delivery.notification_id in messages]
+    refused: list[NotSent] = []
+    if channel.pays_by_part:
+        rendered, refused = texts.split_refused(rendered, messages)
     limited = (
         limits.apply_limits(rendered, now=clock())
         if active_limits()
@@ -170,6 +183,7 @@ def _prepare(
         *forgotten,
         *resolved.not_sent,
         *unrenderable,
+        *refused,
         *limited.refused,
         *digested,
     ]

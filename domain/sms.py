@@ -92,6 +92,27 @@ class EncodedText:
         return len(self.parts)
 
 
+MAX_UNITS = 10
+"""Parts of a text that providers take at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRules:
+    """What a text of a type may cost."""
+
+    max_units: int = 3
+    allow_unicode: bool = True
+
+    def problem(self, encoded: EncodedText) -> str | None:
+        """Return why a text isn't sent, as a sentence, or None. It repeats nothing of the text."""
+        if encoded.encoding is Encoding.UCS_2 and not self.allow_unicode:
+            return "Some characters aren't in GSM-7, and the type forbids Unicode."
+        if encoded.units > self.max_units:
+            most = "one part" if self.max_units == 1 else f"{self.max_units} parts"
+            return f"{encoded.units} parts as {encoded.encoding.label}; at most {most}."
+        return None
+
+
 def encode(text: str, *, smart: bool = True) -> EncodedText:
     """Return a text as it is sent.
 

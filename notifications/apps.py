@@ -21,6 +21,7 @@ class NotificationsConfig(AppConfig):
             mail_settings,
             provider_settings,
             service_urls,
+            sms_settings,
         )
 
         checks.register(deploy_settings, checks.Tags.security, deploy=True)
@@ -28,6 +29,7 @@ class NotificationsConfig(AppConfig):
         checks.register(mail_settings, checks.Tags.security)
         checks.register(service_urls, checks.Tags.security)
         checks.register(provider_settings, checks.Tags.security)
+        checks.register(sms_settings, checks.Tags.security)
         post_migrate.connect(_after_migrate, sender=self)
 
 

@@ -6,10 +6,13 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
+from domain.channels import Channel
 from domain.content import attachment_host
+from domain.countries import COUNTRIES
 from domain.mailboxes import parse_mailbox
 from providers import setting_checks
 from providers.discovery import SPECS
+from providers.registry import is_configured
 
 from .validation import (
     InvalidLinkError,
@@ -82,6 +85,20 @@ def service_urls(**_: Any) -> list[checks.CheckMessage]:
         *setting_checks.base_url("PUBLIC_URL", number=6),
         *setting_checks.base_url("SANDBOX_URL", number=10, may_be_empty=True),
     ]
+
+
+def sms_settings(**_: Any) -> list[checks.CheckMessage]:
+    """Return errors for the countries of text messages."""
+    countries = settings.SMS_COUNTRIES
+    hint = "Use codes such as PT,ES, your own country first."
+    problems: list[checks.CheckMessage] = []
+    if not countries and any(is_configured(channel) for channel in Channel if channel.pays_by_part):
+        message = "No country gets SMS: SMS_COUNTRIES is not set, though there is a provider."
+        problems.append(setting_checks.error(message, hint, 24))
+    if unknown := [code for code in countries if code not in COUNTRIES]:
+        message = f"SMS_COUNTRIES has unknown countries: {', '.join(unknown)}."
+        problems.append(setting_checks.error(message, hint, 25))
+    return problems
 
 
 def _is_mailbox(text: str) -> bool:

@@ -16,6 +16,7 @@ from devices.models import Platform
 from domain.channels import Channel
 from domain.content import InterruptionLevel
 from domain.plans import Until
+from domain.sms import Encoding, encode
 from domain.states import (
     DELIVERED_STATUSES,
     PHASES,
@@ -41,6 +42,7 @@ from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.store.reading import content_of, recipient_of
 from notifications.validation import ChannelNames
+from providers.contract import Message
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -453,6 +455,15 @@ def _hex(value: ObjectId | None) -> str | None:
     return str(value) if value is not None else None
 
 
+class TextPreviewView(msgspec.Struct, kw_only=True, frozen=True):
+    """How a text is encoded, and how many parts are paid for."""
+
+    encoding: Annotated[Encoding, Meta(examples=["gsm_7"])]
+    units: Annotated[int, Meta(examples=[1])]
+    forcing: Annotated[list[str], Meta(examples=[[]])]
+    """The characters for which it is Unicode."""
+
+
 class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
     """The preview of one channel. Push: ``subject`` is the title and ``text`` the body."""
 
@@ -470,6 +481,8 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
     image_url: str | None = None
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
+    sms: TextPreviewView | None = None
+    """Of an SMS: its parts."""
     problem: str | None = None
 
 
@@ -528,7 +541,16 @@ def _channel_view(shown: ChannelPreview, *, is_time_hidden: bool) -> ChannelPrev
         opens_at=None if is_time_hidden else shown.opens_at,
         **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
+        sms=_text_view(message) if message and message.units is not None else None,
         problem=shown.problem,
+    )
+
+
+def _text_view(message: Message) -> TextPreviewView:
+    """Return how a message is encoded."""
+    encoded = encode(message.text, smart=False)
+    return TextPreviewView(
+        encoding=encoded.encoding, units=encoded.units, forcing=list(encoded.forcing)
     )
 
 

@@ -14,6 +14,7 @@ from domain.states import Category, Priority, SchemaMode
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
+from notifications.catalog.texts import TextRulesRequest
 from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Part, Parts, Version
@@ -54,6 +55,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     fallback_after_seconds: Annotated[int, Meta(examples=[600])]
     plan: PlanRequest | None = None
     digest: DigestRequest | None = None
+    sms: TextRulesRequest
     actions: Annotated[list[ActionRequest], Meta(examples=[[]])] = []
     approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
     example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
@@ -102,6 +104,7 @@ def type_view(document: NotificationTypeDocument) -> TypeView:
         or DEFAULT_FALLBACK_AFTER_SECONDS,
         approved_templates=document.get("approved_templates") or [],
         actions=document.get("actions") or [],
+        sms=document.get("sms") or {},
         schema=json.loads(text) if (text := document.get("schema")) else None,
         schema_mode=SchemaMode(document.get("schema_mode") or SchemaMode.REJECT),
     )

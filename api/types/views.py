@@ -6,9 +6,11 @@ from functools import partial
 from django.contrib.admin.models import ADDITION, CHANGE
 
 from access.models import Scope
+from domain.states import Category
 from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
+from notifications.catalog.texts import rules_of
 from notifications.content import linting, templates
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.documents.catalog import NotificationTypeDocument
@@ -166,6 +168,8 @@ def create_template_version(request: ClientRequest, slug: str) -> Response:
         example_data=document["example_data"],
         sensitive=frozenset(document["sensitive_variables"]),
         has_digest=document.get("digest") is not None,
+        text_rules=rules_of(document),
+        is_marketing=document["category"] == Category.MARKETING,
     )
     if faults:
         raise InvalidRequestError([template_error(fault) for fault in faults])

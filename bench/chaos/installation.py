@@ -389,6 +389,7 @@ def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[s
         "TWILIO_ACCOUNT_SID": secrets.twilio.account_sid,
         "TWILIO_AUTH_TOKEN": secrets.twilio.auth_token,
         "TWILIO_MESSAGING_SERVICE_SID": secrets.twilio.messaging_service_sid,
+        "SMS_COUNTRIES": "GB,PT",
         # No rate limits, which would be those of a new number.
         "PROVIDER_MAX_PER_SECOND": "whatsapp:0,twilio:0",
         "LOG_LEVEL": "INFO",

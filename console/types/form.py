@@ -29,6 +29,7 @@ from notifications.catalog.definitions import (
 )
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import PlanRequest
+from notifications.catalog.texts import TextRulesRequest
 from notifications.content import linting
 from notifications.content.templates import SHIPPED_VERSION
 from notifications.models import NotificationType
@@ -41,6 +42,7 @@ from ..widgets.structures import StructureField
 from .structures import (
     DigestField,
     NamesField,
+    TextRulesField,
     actions_field,
     plan_field,
     whatsapp_templates_field,
@@ -64,7 +66,13 @@ SCHEMA_MODE_LABELS = {
 
 WEAKEN = "notifications.weaken_notificationtype"
 NOT_ALLOWED = "The type is critical or sensitive: changing this needs the permission to weaken it."
-_NOUNS = {"plan": "step", "digest": "", "actions": "action", "approved_templates": "template"}
+_NOUNS = {
+    "plan": "step",
+    "digest": "",
+    "sms": "",
+    "actions": "action",
+    "approved_templates": "template",
+}
 
 
 class JsonTextField(forms.JSONField):
@@ -197,6 +205,7 @@ class NotificationTypeForm(forms.ModelForm):
         max_value=definitions.MAX_TTL_SECONDS,
         help_text="Time limit of the other channels. If all fail, the fallback starts immediately.",
     )
+    sms = TextRulesField()
     actions = actions_field()
     approved_templates = whatsapp_templates_field()
 
@@ -246,6 +255,11 @@ class NotificationTypeForm(forms.ModelForm):
         """Return the digest or None. Raises ValidationError without the time of its end."""
         digest = self.cleaned_data["digest"]
         return _converted(digest, DigestRequest | None, "Enter when it is sent.")
+
+    def clean_sms(self) -> TextRulesRequest:
+        """Return the rules, without inputs the default. Raises ValidationError without a number."""
+        rules = self.cleaned_data["sms"] or {}
+        return _converted(rules, TextRulesRequest, "Enter the most parts.")
 
     def clean_actions(self) -> list[ActionRequest]:
         """Return the actions. Raises ValidationError if one is incomplete."""
@@ -316,7 +330,7 @@ class NotificationTypeForm(forms.ModelForm):
 
 def _storable(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with the API's structures as the dicts and lists that a model takes."""
-    structures = ("plan", "digest", "actions", "approved_templates")
+    structures = ("plan", "digest", "sms", "actions", "approved_templates")
     stored = {
         name: msgspec.to_builtins(value) if name in structures else value
         for name, value in given.items()

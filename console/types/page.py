@@ -58,6 +58,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
         section("Digest", "digest"),
         section("Inbox", "actions"),
         section("WhatsApp", "approved_templates"),
+        section("SMS", "sms"),
         section("Variables", "example_data", "schema", "schema_mode", "sensitive_variables"),
     )
 

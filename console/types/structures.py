@@ -15,6 +15,7 @@ from unfold.widgets import (
 from domain.channels import Channel
 from domain.digests import MAX_ITEMS, MAX_MINUTES, MIN_MINUTES, Every
 from domain.plans import MAX_STEPS
+from domain.sms import MAX_UNITS
 from notifications.catalog.definitions import (
     MAX_ACTIONS,
     MAX_WHATSAPP_BODY,
@@ -22,6 +23,7 @@ from notifications.catalog.definitions import (
 )
 from notifications.catalog.digests import DAYS, DEFAULT_AT, DEFAULT_CHANNEL, RECIPIENT_ZONE
 from notifications.catalog.plans import MAX_AFTER_SECONDS
+from notifications.catalog.texts import DEFAULT_RULES
 from notifications.catalog.types import ActionStyle
 from notifications.models.catalog import VARIABLE_LENGTH
 from notifications.models.notification import ACTION_LENGTH
@@ -262,6 +264,40 @@ class DigestField(StructureField):
         window = value.get("window") or {}
         mode = IN_MINUTES if window.get("minutes") else window.get("every") or ""
         return {**value, **window, "mode": mode}
+
+
+class TextRulesField(StructureField):
+    """What an SMS may cost."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "max_units": forms.IntegerField(
+                    label="Most parts",
+                    min_value=1,
+                    max_value=MAX_UNITS,
+                    required=False,
+                    widget=UnfoldAdminIntegerFieldWidget,
+                    help_text="A longer text isn't sent: each part is paid for. "
+                    f"Empty: {DEFAULT_RULES.max_units}.",
+                ),
+                "is_plain": _switch(
+                    "No Unicode",
+                    "Refuse letters such as \u00e7, and emoji: with one, a part has 70 characters.",
+                ),
+            },
+            label="Text",
+            noun="text",
+        )
+
+    def built(self, values: dict[str, Any]) -> Any:
+        """Return the rules."""
+        most = values.get("max_units") or DEFAULT_RULES.max_units
+        return {"max_units": most, "allow_unicode": not values.get("is_plain")}
+
+    def taken_apart(self, value: Any) -> Any:
+        """Return stored rules as the inputs show them."""
+        return {"max_units": value["max_units"], "is_plain": not value["allow_unicode"]}
 
 
 def actions_field() -> StructureField:

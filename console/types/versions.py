@@ -12,9 +12,11 @@ from django.utils.http import urlencode
 
 from domain.channels import Channel
 from domain.errors import ProviderError
+from domain.states import Category
 from domain.time import utc_now
 from notifications import validation
 from notifications.catalog import types, whatsapp_templates
+from notifications.catalog.texts import rules_of
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
 from notifications.content import linting, templates
 from notifications.content.engine import TemplateError
@@ -204,6 +206,8 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
             example_data=document["example_data"],
             sensitive=frozenset(document["sensitive_variables"]),
             has_digest=document.get("digest") is not None,
+            text_rules=rules_of(document),
+            is_marketing=document["category"] == Category.MARKETING,
         )
         form = form.with_faults(faults)
         if not form.errors and not form.faults:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..addresses import AddressKind
-from .spec import ChannelSpec, PartSpec, Targets, unknown_spec
+from .spec import ChannelSpec, PartSpec, Shape, Targets, unknown_spec
 
 _Member = TypeVar("_Member")
 _NO_CHANNELS = frozenset({"spec"})
@@ -103,6 +103,11 @@ class Channel(StrEnum, metaclass=OpenEnum):
                 return bool(user_id)
             case Targets.NOTHING:
                 return False
+
+    @property
+    def pays_by_part(self) -> bool:
+        """Whether the parts of a text are paid for, at the price of the recipient's country."""
+        return self.spec.shape is Shape.PARTS
 
 
 @lru_cache(maxsize=64)

@@ -29,6 +29,7 @@ from ..validation import (
 from . import plans, schemas, types
 from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
 from .plans import PlanRequest, parse_plan
+from .texts import TextRulesRequest
 from .types import ActionStyle
 
 DESCRIPTION_LENGTH = 2_000
@@ -185,6 +186,9 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         DigestRequest | None,
         Meta(description="Messages to one recipient are sent as one; null: each by itself."),
     ] = None
+    sms: Annotated[TextRulesRequest, Meta(description="What an SMS of the type may cost.")] = (
+        TextRulesRequest()
+    )
     actions: Annotated[
         list[ActionRequest],
         Meta(

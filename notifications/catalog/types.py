@@ -12,6 +12,7 @@ from domain.channels import Channel
 from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
+from domain.sms import TextRules
 from domain.states import Category, Priority, SchemaMode
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
@@ -23,6 +24,7 @@ from .default_types import DEFAULT_TYPES
 from .digests import digest_of
 from .plans import DEFAULT_FALLBACK_AFTER_SECONDS, plan_of
 from .schemas import DataSchema, data_schema
+from .texts import DEFAULT_RULES, rules_of
 
 MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
@@ -83,6 +85,7 @@ class TypeConfig:
     digest: Digest | None = None
     actions: tuple[Action, ...] = ()
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
+    text_rules: TextRules = DEFAULT_RULES
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
 
     @property
@@ -224,6 +227,12 @@ def whatsapp_templates(slug: str) -> tuple[WhatsAppTemplate, ...]:
     return type_config.whatsapp_templates if type_config else ()
 
 
+def text_rules(slug: str) -> TextRules:
+    """Return what a text of a type may cost; the default if it is missing or disabled."""
+    type_config = find_type(slug)
+    return type_config.text_rules if type_config else DEFAULT_RULES
+
+
 def invalidate_types() -> None:
     """Make every process reload the types. Raises PyMongoError."""
     _snapshot_cache.invalidate()
@@ -326,6 +335,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
             )
             for template in document["approved_templates"]
         ),
+        text_rules=rules_of(document),
         template_version=document.get("template_version") or 0,
     )
 

@@ -9,8 +9,10 @@ from liquid.exceptions import LiquidError
 from liquid.static_analysis import Variable
 
 from domain.channels import Channel
+from domain.sms import Encoding, TextRules
 from notifications.content.templates import LAYOUT_PART
 
+from ..catalog.texts import DEFAULT_RULES, encode_text
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from . import exposure, inlining, templates
@@ -42,6 +44,10 @@ _APPROVED_PART = next(
     for part in channel.spec.parts
 )
 """The part that an approved template replaces outside the service window."""
+_TEXT_PARTS = frozenset(
+    Part(part.name) for channel in Channel if channel.pays_by_part for part in channel.spec.parts
+)
+"""The parts whose texts are paid for."""
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _UNCLOSED = "expected tag end"
@@ -77,6 +83,8 @@ def lint_template(
     example_data: Mapping[str, Any],
     sensitive: frozenset[str],
     has_digest: bool = False,
+    text_rules: TextRules = DEFAULT_RULES,
+    is_marketing: bool = False,
 ) -> list[TemplateFault]:
     """Return the faults of a template's parts. Without faults, the parts can be stored."""
     # Every part must parse, use only known filters and variables, and render with the type's
@@ -107,7 +115,8 @@ def lint_template(
                 if part.is_html:
                     fragments[language] = _extract_liquid(source)
                 elif not found:
-                    _check_output(part, bound, (variables, masked), budget)
+                    text = _check_output(part, bound, (variables, masked), budget)
+                    found = _check_text(part, text, text_rules, language, is_marketing=is_marketing)
             except TemplateError as problem:
                 found = [_to_fault(problem), *found]
             except RecursionError:
@@ -327,8 +336,8 @@ def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
 
 def _check_output(
     part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
-) -> None:
-    """Raise TemplateError if a part can't be rendered, or its output is blank or too long."""
+) -> str:
+    """Return the first output. Raise TemplateError if there is none, or it's blank or too long."""
     template = Template.from_bound(bound)
     texts = [template.render(variables, budget=budget) for variables in examples]
     for text in texts:
@@ -337,6 +346,27 @@ def _check_output(
         if part.has_one_line and len(clean_line(text)) > SUBJECT_LENGTH:
             reason = f"More than {SUBJECT_LENGTH} characters when rendered with the example data."
             raise TemplateError("too_long", reason)
+    return texts[0].strip()
+
+
+def _check_text(
+    part: Part, text: str, rules: TextRules, language: str, *, is_marketing: bool
+) -> list[TemplateFault]:
+    """Return what is wrong with a text message that was rendered with the example data."""
+    if part not in _TEXT_PARTS:
+        return []
+    encoded, faults = encode_text(text), []
+    if encoded.encoding is Encoding.UCS_2 and not rules.allow_unicode:
+        reason = f"Not in GSM-7, and the type forbids Unicode: {' '.join(encoded.forcing[:10])}"
+        faults.append(TemplateFault(code="unicode", reason=reason))
+    elif problem := rules.problem(encoded):
+        faults.append(TemplateFault(code="too_long", reason=f"With the example data: {problem}"))
+    own = None if language == DEFAULT_LANGUAGE else language
+    sentence = templates.layout_words(own)["sms_opt_out"]
+    if is_marketing and sentence.casefold() not in text.casefold():
+        reason = f"A marketing SMS says how to opt out: {sentence}"
+        faults.append(TemplateFault(code="opt_out_missing", reason=reason))
+    return faults
 
 
 def _masked(value: Any, sensitive: frozenset[str]) -> Any:

@@ -10,7 +10,6 @@ import structlog
 from django.conf import settings
 from markupsafe import escape
 
-from domain import sms
 from domain.channels import Channel
 from domain.channels.spec import Role, Shape
 from domain.content import Content, Recipient
@@ -20,6 +19,7 @@ from domain.mailboxes import parse_mailbox
 from domain.zones import first_known_zone
 from providers.contract import Message, WhatsAppTemplateMessage
 
+from ..catalog.texts import encode_text
 from ..catalog.types import MASK, WhatsAppTemplate
 from . import templates, whatsapp
 from .direction import is_text_right_to_left
@@ -207,7 +207,7 @@ def render_message(
             return replace(message, text=context.render_own(Role.TEXT) or text)
         case Shape.PARTS:
             shown = context.render_own(Role.TEXT) or text
-            encoded = sms.encode(shown, smart=settings.SMS_SMART_ENCODING)
+            encoded = encode_text(shown)
             return replace(message, text=encoded.text, units=encoded.units)
         case Shape.ITEM:
             return message

@@ -35,6 +35,13 @@ class TypeDigest(TypedDict):
     only_over_limit: bool
 
 
+class TypeTextRules(TypedDict):
+    """What an SMS may cost, in :attr:`NotificationTypeDocument.sms`."""
+
+    max_units: int
+    allow_unicode: bool
+
+
 class TypeAction(TypedDict):
     """A button in the inbox, in :attr:`NotificationTypeDocument.actions`."""
 
@@ -79,6 +86,7 @@ class NotificationTypeDocument(TypedDict):
     fallback_after_seconds: int
     plan: NotRequired[TypePlan | None]
     digest: NotRequired[TypeDigest | None]
+    sms: NotRequired[TypeTextRules | None]
     actions: NotRequired[list[TypeAction] | None]
     approved_templates: list[ApprovedTemplate]
     is_active: bool

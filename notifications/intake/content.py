@@ -18,6 +18,7 @@ from domain.content import Attachment, Content, PushOptions, Recipient, attachme
 from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
+from domain.sms import TextRules, encode
 from domain.states import DeliveryStatus, Priority
 from notifications.store.new_notifications import NewDelivery
 from notifications.store.references import AttemptReference
@@ -147,6 +148,46 @@ def check_push_size(
         if error.code is FailureCode.TOO_LARGE:
             pointer = "/content/payload" if content.payload else "/content"
             problems.add(pointer, "too_long", "The push exceeds 4 KB: texts, links, and payload.")
+
+
+def check_texts(
+    content: Content,
+    deliveries: Sequence[NewDelivery],
+    *,
+    data: Mapping[str, Any],
+    recipient: Recipient,
+    rules: TextRules,
+    are_channels_named: bool,
+    problems: ProblemCollector,
+) -> None:
+    """Add a problem if a text on a named channel would have more parts than its type allows."""
+    for delivery in () if problems.problems or not are_channels_named else deliveries:
+        if delivery.channel.pays_by_part and delivery.status is S.PENDING:
+            reason = find_text_problem(
+                delivery.channel, content, data=data, recipient=recipient, rules=rules
+            )
+            if reason is not None:
+                pointer = "/content" if content.template_id is None else "/data"
+                problems.add(pointer, FailureCode.TOO_LARGE.value, f"SMS: {reason}")
+
+
+def find_text_problem(
+    channel: Channel,
+    content: Content,
+    *,
+    data: Mapping[str, Any],
+    recipient: Recipient,
+    rules: TextRules,
+) -> str | None:
+    """Return why the rules of its type refuse a text, as a sentence, or None."""
+    try:
+        message = rendering.render_message(
+            channel=channel, content=content, data=data, recipient=recipient
+        )
+    except TemplateError:
+        # Found by the check of the template.
+        return None
+    return rules.problem(encode(message.text, smart=False))
 
 
 def compose_content(

@@ -25,6 +25,7 @@ from recipients.queries import RecipientSnapshot, RegisteredRecipient
 from ..catalog import retention, types
 from ..catalog.digests import DIGEST_VARIABLE
 from ..catalog.plans import PlanRequest, parse_plan
+from ..catalog.texts import country_refusal
 from ..catalog.types import TypeConfig
 from ..content.engine import RenderCache
 from ..content.redaction import redact
@@ -39,7 +40,7 @@ from ..validation import (
     parse_language,
 )
 from . import times as intake_times
-from .content import check_content, check_push_size, compose_content
+from .content import check_content, check_push_size, check_texts, compose_content
 from .requests import (
     Caller,
     NotificationRecipientRequest,
@@ -191,6 +192,15 @@ def prepare(
         priority=priority,
         problems=problems,
         now=now,
+    )
+    check_texts(
+        content,
+        deliveries,
+        data=request.data,
+        recipient=recipient,
+        rules=type_config.text_rules,
+        are_channels_named=names_channels(request),
+        problems=problems,
     )
     problems.raise_if_any()
     if priority is Priority.CRITICAL and not caller.may_send_critical:
@@ -400,11 +410,14 @@ def _make_delivery(
 ) -> NewDelivery:
     # A device may be registered before the message is sent.
     may_have_device = request.user_id is not None or bool(recipient.device_ids)
-    if channel.can_reach(
-        address=recipient.address(channel), user_id=request.user_id, has_device=may_have_device
-    ):
-        return NewDelivery(channel=channel)
-    reach = channel.spec.reach
+    reach, address = channel.spec.reach, recipient.address(channel)
+    if channel.can_reach(address=address, user_id=request.user_id, has_device=may_have_device):
+        refusal = country_refusal(channel, address)
+        if refusal is None:
+            return NewDelivery(channel=channel)
+        if is_explicit:
+            problems.add(reach.pointer, FailureCode.DESTINATION_DISABLED.value, refusal)
+        return _suppressed(channel, FailureCode.DESTINATION_DISABLED, refusal)
     if is_explicit and all(problem.pointer != reach.pointer for problem in problems.problems):
         problems.add(reach.pointer, "no_address", reach.refusal)
     return _suppressed(channel, FailureCode.NO_ADDRESS, f"Skipped: {reach.refusal}")

@@ -18,6 +18,7 @@ from recipients import service_windows
 from ..catalog import limits, types
 from ..content import rendering
 from ..validation import FieldProblem
+from .content import find_text_problem
 
 WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
@@ -76,6 +77,7 @@ def find_warnings(
         *_find_suppressed(notification, are_channels_named=are_channels_named),
         *(_find_missing_devices(notification) if are_channels_named else ()),
         *_find_closed_window(notification, now=now),
+        *_find_long_texts(notification),
     )
 
 
@@ -88,7 +90,8 @@ def _find_suppressed(
         is_suppressed = (
             delivery.status is DeliveryStatus.SUPPRESSED and delivery.failure_code is not None
         )
-        if is_suppressed and (are_channels_named or not is_open):
+        is_told = delivery.failure_code is FailureCode.DESTINATION_DISABLED
+        if is_suppressed and (are_channels_named or not is_open or is_told):
             has_no_device = delivery.failure_reason == NO_DEVICE
             yield AcceptanceWarning(
                 channel=delivery.channel,
@@ -96,6 +99,28 @@ def _find_suppressed(
                 detail=WITHOUT_DEVICE
                 if has_no_device
                 else f"Suppressed: {delivery.failure_reason}",
+            )
+
+
+def _find_long_texts(notification: NewNotification) -> Iterator[AcceptanceWarning]:
+    """Yield the channels whose text has more parts than the type allows."""
+    content, data = notification.content, notification.data
+    for delivery in notification.deliveries:
+        if not delivery.channel.pays_by_part or delivery.status is not DeliveryStatus.PENDING:
+            continue
+        if (secret := notification.secret) is not None:
+            content, data = secret.unmask(notification.content), secret.data
+        problem = find_text_problem(
+            delivery.channel,
+            content,
+            data=data,
+            recipient=notification.recipient,
+            rules=types.text_rules(notification.type),
+        )
+        if problem is not None:
+            detail = f"Too long, so that it fails: {problem}"
+            yield AcceptanceWarning(
+                channel=delivery.channel, code=FailureCode.TOO_LARGE, detail=detail
             )
 
 

@@ -183,6 +183,7 @@ class Migration(migrations.Migration):
                 ('fallback_after_seconds', models.IntegerField(default=600)),
                 ('plan', models.JSONField(blank=True, null=True)),
                 ('digest', models.JSONField(blank=True, null=True)),
+                ('sms', models.JSONField(blank=True, null=True)),
                 ('actions', models.JSONField(blank=True, null=True)),
                 ('approved_templates', models.JSONField(blank=True, default=list)),
                 ('is_active', models.BooleanField(default=True)),

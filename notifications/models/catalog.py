@@ -59,6 +59,8 @@ class NotificationType(models.Model):
     digest = models.JSONField(null=True, blank=True)
     """Messages to one recipient are sent as one: channels, window, and more; empty: each by
     itself."""
+    sms = models.JSONField(null=True, blank=True)
+    """What an SMS may cost: ``{"max_units": 3, "allow_unicode": true}``, which is the default."""
     actions = models.JSONField(null=True, blank=True)
     """Buttons in the inbox: ``[{"id": "approve", "label": "Approve", "style": "primary", "link":
     null}]``."""

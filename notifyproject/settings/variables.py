@@ -225,6 +225,14 @@ class Sms(Group):
     heading = "SMS"
     see = "guides/channels.md#sms"
 
+    SMS_COUNTRIES: tuple[str, ...] = declare(
+        kinds.items(r"[A-Z]{2}( *, *[A-Z]{2})*", "codes of countries such as PT,ES"),
+        "",
+        "codes of the countries that get SMS, your own first: `PT,ES`",
+        empty="no country gets any, and a check fails with a provider",
+        local="GB,PT",
+        test="GB,PT",
+    )
     SMS_SMART_ENCODING: bool = declare(
         kinds.switch(),
         "on",

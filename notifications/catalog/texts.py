@@ -1,0 +1,49 @@
+"""What text messages may cost: the countries they go to, and the parts they have."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from django.conf import settings
+from msgspec import Meta
+
+from domain.channels import Channel
+from domain.countries import country_name, country_of
+from domain.sms import MAX_UNITS, EncodedText, TextRules, encode
+from providers.registry import is_configured
+
+DEFAULT_RULES = TextRules()
+
+
+class TextRulesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an SMS of the type may cost."""
+
+    max_units: Annotated[int, Meta(ge=1, le=MAX_UNITS, description="Most parts.")] = (
+        DEFAULT_RULES.max_units
+    )
+    allow_unicode: Annotated[
+        bool,
+        Meta(description="Whether a text may have characters with which a part is 70 long."),
+    ] = DEFAULT_RULES.allow_unicode
+
+
+def rules_of(document: Mapping[str, Any]) -> TextRules:
+    """Return the rules of a stored type."""
+    return TextRules(**(document.get("sms") or {}))
+
+
+def encode_text(text: str) -> EncodedText:
+    """Return a text as it is sent."""
+    return encode(text, smart=settings.SMS_SMART_ENCODING)
+
+
+def country_refusal(channel: Channel, number: str | None) -> str | None:
+    """Return why a number gets no text message, as a sentence without the number, or None."""
+    if number is None or not channel.pays_by_part or not is_configured(channel):
+        return None
+    country = country_of(number)
+    if country is None:
+        return f"The number belongs to no country, and {channel.spec.label} goes to countries only."
+    if country in settings.SMS_COUNTRIES:
+        return None
+    return f"{channel.spec.label} to {country_name(country)} isn't enabled."
