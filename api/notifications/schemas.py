@@ -16,7 +16,7 @@ from devices.models import Platform
 from domain.channels import Channel
 from domain.content import InterruptionLevel
 from domain.plans import Until
-from domain.sms import Encoding, encode
+from domain.sms import Encoding
 from domain.states import (
     DELIVERED_STATUSES,
     PHASES,
@@ -31,6 +31,7 @@ from domain.states import (
 from domain.wait_reasons import Wait, WaitReason, find_waits
 from notifications.actions.retries import retry_choices
 from notifications.catalog import types
+from notifications.catalog.texts import encode_text
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
@@ -548,7 +549,7 @@ def _channel_view(shown: ChannelPreview, *, is_time_hidden: bool) -> ChannelPrev
 
 def _text_view(message: Message) -> TextPreviewView:
     """Return how a message is encoded."""
-    encoded = encode(message.text, smart=False)
+    encoded = encode_text(message.text)
     return TextPreviewView(
         encoding=encoded.encoding, units=encoded.units, forcing=list(encoded.forcing)
     )

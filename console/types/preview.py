@@ -15,6 +15,7 @@ from domain.content import Content, Recipient
 from domain.mailboxes import parse_mailbox
 from domain.states import Category
 from notifications.catalog.digests import DIGEST_VARIABLE
+from notifications.catalog.texts import encode_text
 from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
@@ -28,6 +29,8 @@ CLIENT_CONTENT = Content(
     subject="Subject from the request",
     body="This type has no template; content comes with the request.\n\nIt looks like this.",
 )
+MAX_FORCING = 5
+"""Characters that the note on a Unicode text names."""
 _EMPHASIS = re.compile(r"\*(\S[^*\n]*)\*|\b_(\S[^_\n]*)_\b")
 
 
@@ -42,6 +45,10 @@ class ChannelPreview:
     subject: str | None = None
     text: str | SafeString = ""
     html: str | None = None
+    parts: Sequence[str] = ()
+    """Of a text that is paid for by part: its parts."""
+    note: str = ""
+    """How many parts there are, and why."""
 
     @property
     def template(self) -> str:
@@ -145,7 +152,19 @@ def _channel_preview(
         subject=message.subject,
         text=_with_emphasis(message.text) if spec.has_service_window else message.text,
         html=message.html,
+        **_parts_of(message.text) if channel.pays_by_part else {},
     )
+
+
+def _parts_of(text: str) -> dict[str, Any]:
+    encoded = encode_text(text)
+    count = "1 part" if encoded.units == 1 else f"{encoded.units} parts"
+    note = f"{count} as {encoded.encoding.label}."
+    if encoded.forcing:
+        shown = " ".join(encoded.forcing[:MAX_FORCING])
+        length = encoded.encoding.single if encoded.units == 1 else encoded.encoding.joined
+        note = f"{count}. Unicode because of {shown}: {length} characters a part."
+    return {"parts": encoded.parts, "note": note}
 
 
 def _with_emphasis(text: str) -> SafeString:

@@ -12,7 +12,7 @@ SPEC = ChannelSpec(
     address=PHONE_NUMBER,
     reach=Reach.by_address(PHONE_NUMBER, test_label="Phone number, +351…"),
     shape=Shape.PARTS,
-    preview="bubble",
+    preview="parts",
     parts=(
         PartSpec(
             name="sms",

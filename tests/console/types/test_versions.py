@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -72,6 +73,23 @@ def test_page_previews_every_channel(console: Client, default: DefaultType) -> N
     assert [channel.name for channel in preview.channels if channel.is_default] == [
         channel.spec.label for channel in default.channels
     ]
+
+
+def test_sms_shows_its_parts_and_what_makes_it_unicode(console: Client) -> None:
+    (plain,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
+    assert (len(plain.parts), plain.note) == (1, "1 part as GSM-7.")
+    texts = {"default": {"sms": "\u201cOl\u00e1\u201d \u00e7 " + "a" * 66}}
+    version = templates.create_version(
+        type_slug="order_shipped", parts=texts, note="", created_by="maria", now=utc_now()
+    )
+    templates.publish_version(type_slug="order_shipped", number=version.number, now=utc_now())
+    (own,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
+    assert "".join(own.parts) == own.text
+    assert own.note == "2 parts. Unicode because of \u00e1 \u00e7: 67 characters a part."
+
+
+def previews(console: Client, slug: str) -> Any:
+    return console.get(page(slug)).context["preview"].channels
 
 
 def test_email_is_shown_in_a_sandboxed_frame(console: Client) -> None:
