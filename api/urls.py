@@ -20,8 +20,10 @@ from . import (
 )
 from .callbacks import views as callbacks
 from .devices import views as devices
+from .devices.browsers import BrowserEndpoint
 from .http.views import ApiView, InboxView
 from .inbox import preferences as inbox_preferences
+from .inbox import push as inbox_push
 from .inbox import tokens
 from .inbox import views as inbox
 from .notifications import bulk, cleanup, statistics
@@ -51,8 +53,13 @@ def _query_parameters(operation: Operation) -> dict[str, bool]:
     }
 
 
-def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern:
-    """Return the URL of a resource; ``handlers`` are its operations by HTTP method."""
+def route(
+    pattern: str, name: str, *, base: type[ApiView] | None = None, **handlers: Callable[..., Any]
+) -> URLPattern:
+    """Return the URL of a resource; ``handlers`` are its operations by HTTP method.
+
+    Without a ``base`` of its view, it takes an API key, or an inbox token if no scope is declared.
+    """
     described: dict[str, Operation] = {
         method.upper(): operations[operation_id(handler)] for method, handler in handlers.items()
     }
@@ -82,8 +89,8 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
         },
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }
-    base = InboxView if None in scopes.values() else ApiView
-    view: type[ApiView] = type(name, (base,), attributes)
+    default = InboxView if None in scopes.values() else ApiView
+    view: type[ApiView] = type(name, (base or default,), attributes)
     # One spelling for each resource: ``\Z``, since ``$`` also matches before a final line break.
     return re_path(rf"^{pattern}\Z", view.as_view(), name=name)
 
@@ -216,7 +223,18 @@ version_1 = [
     route(
         f"devices/{DEVICE}/preferences", "device-preferences", put=devices.set_device_preferences
     ),
-    route(f"devices/{DEVICE}/receipts", "device-receipts", post=devices.report_device_receipt),
+    route(
+        f"devices/{DEVICE}/receipts",
+        "device-receipts",
+        base=BrowserEndpoint,
+        post=devices.report_device_receipt,
+    ),
+    route(
+        f"devices/{DEVICE}/subscription",
+        "device-subscription",
+        base=BrowserEndpoint,
+        put=devices.replace_device_subscription,
+    ),
     route("inbox", "inbox", get=inbox.list_inbox),
     route("inbox/counts", "inbox-counts", get=inbox.count_inbox),
     route("inbox/read-all", "inbox-read-all", post=inbox.read_all_inbox),
@@ -239,6 +257,13 @@ version_1 = [
         get=inbox_preferences.get_inbox_preferences,
         put=inbox_preferences.put_inbox_preferences,
     ),
+    route(
+        "inbox/push",
+        "inbox-push",
+        get=inbox_push.get_inbox_push,
+        put=inbox_push.register_inbox_browser,
+    ),
+    route(f"inbox/push/{DEVICE}", "inbox-browser", delete=inbox_push.remove_inbox_browser),
     route(
         rf"inbox/{ID}/actions/(?P<action>[^/]{{1,32}})",
         "inbox-action",

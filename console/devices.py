@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from devices import presence, status, tokens
+from devices import presence, push_keys, status, tokens
 from devices.documents import DEVICES
 from devices.models import DeactivationReason, Device
 from devices.registration import DESCRIPTIVE_FIELDS
@@ -78,6 +78,14 @@ def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
     )
 
 
+def _key_problem(fingerprint: str) -> str | None:
+    """Return what is wrong with the key that a browser subscribed with."""
+    known = list(push_keys.public_keys())
+    if fingerprint not in known:
+        return "Subscribed with a key that isn't configured"
+    return None if fingerprint == known[0] else "Subscribed with an old key"
+
+
 @admin.register(Device)
 class DeviceAdmin(EnableDisableAdmin):
     """The registered devices, the most recently seen first; clients manage them."""
@@ -91,7 +99,7 @@ class DeviceAdmin(EnableDisableAdmin):
         "status",
         "last_seen_display",
         "last_accepted",
-        "token",
+        "reached_by",
     )
     list_filter = (
         StateFilter,
@@ -110,7 +118,9 @@ class DeviceAdmin(EnableDisableAdmin):
         ),
         section("Preferences", "preferences", "quiet_hours"),
         section("App", *DESCRIPTIVE_FIELDS),
-        section("Details", "key", "token", "evidence", "registered", "changed"),
+        section(
+            "Details", "key", "reached_by", "key_fingerprint", "evidence", "registered", "changed"
+        ),
     )
     search_fields = ("user_id",)
     search_help_text = "User ID or device ID"
@@ -234,7 +244,16 @@ class DeviceAdmin(EnableDisableAdmin):
             return "None"
         return f"{hours.start} to {hours.end} ({hours.timezone or row.timezone or 'UTC'})"
 
-    @admin.display(description="Token")
-    def token(self, row: Any) -> str:
-        """Return the masked token."""
-        return tokens.mask_token(row.device_token)
+    @admin.display(description="Token or push service")
+    def reached_by(self, row: Any) -> SafeString | str:
+        """Return the masked token, or a browser's push service and what is wrong with its key."""
+        if row.subscription is None:
+            return tokens.mask_token(row.device_token) if row.device_token else EMPTY
+        problem = _key_problem(row.subscription.fingerprint)
+        mark = chip(problem, "warning") if problem else ""
+        return format_html("{} {}", row.subscription.host, mark)
+
+    @admin.display(description="Key")
+    def key_fingerprint(self, row: Any) -> str:
+        """Return the fingerprint of the key that a browser subscribed with."""
+        return row.subscription.fingerprint if row.subscription else EMPTY

@@ -276,6 +276,7 @@ def _request(delivery: PreparedDelivery, target: SendTarget) -> SendRequest:
         priority=claimed.priority,
         platform=target.platform or None,
         scope=target.scope or None,
+        subscription=target.subscription,
         is_service_window_open=target.window_open,
         expires_at=claimed.expires_at,
     )

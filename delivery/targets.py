@@ -128,9 +128,11 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         if available:
             resolved[claimed.reference] = tuple(
                 SendTarget(
-                    address=d.token,
+                    # A browser's endpoint stays encrypted until the provider needs it.
+                    address=d.token or d.device_id,
                     device_id=d.device_id,
                     platform=d.platform.value,
+                    subscription=d.subscription,
                     last_attempt=history.last_attempts.get(d.device_id, 0),
                 )
                 for d in available

@@ -32,12 +32,21 @@ class DeactivationEvidenceDocument(TypedDict):
     notification_id: NotRequired[str]
 
 
+class PushSubscriptionDocument(TypedDict):
+    """A stored :class:`~devices.models.PushSubscription`."""
+
+    host: str
+    fingerprint: str
+    secrets: str
+
+
 class DeviceDocument(TypedDict):
     """A stored :class:`~devices.models.Device`."""
 
     _id: str
     user_id: str
-    device_token: str
+    device_token: NotRequired[str]
+    subscription: NotRequired[PushSubscriptionDocument]
     platform: str
     app_version: NotRequired[str]
     device_model: NotRequired[str]

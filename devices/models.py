@@ -70,13 +70,26 @@ class DeactivationEvidence(EmbeddedModel):
     notification_id = optional_text(24)
 
 
+class PushSubscription(EmbeddedModel):
+    """A browser's subscription to web push."""
+
+    host = models.CharField(max_length=255)
+    """The push service's."""
+    fingerprint = models.CharField(max_length=16)
+    """Of the VAPID key that the browser subscribed with."""
+    secrets = models.TextField()
+    """Endpoint and keys, encrypted: who has them can push to the browser."""
+
+
 class Device(models.Model):
     """A device of a recipient. Only ``devices.registration`` and ``devices.status`` write it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
-    """SHA-256 of the token: unique on any shard."""
+    """SHA-256 of the token, or of the subscription's endpoint: unique on any shard."""
     user_id = models.CharField(max_length=128)
-    device_token = models.CharField(max_length=4096)
+    device_token = optional_text(4096)
+    """A device has a token of Firebase or a subscription."""
+    subscription = EmbeddedModelField(PushSubscription, null=True, blank=True)
     platform = choice_field(Platform)
     app_version = optional_text(40)
     device_model = optional_text(120)

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from domain.web_push import SealedSubscription
 from notifyproject.db import paging
 from notifyproject.db.collections import Filter
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.db.trips import MAX_FEW, find_few
 
+from . import subscriptions
 from .documents import DEVICES, DeviceDocument
 from .models import Platform
 from .preferences import Preferences, from_document
@@ -24,6 +26,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PROJECTION = (
     "user_id",
     "device_token",
+    "subscription",
     "platform",
     "notification_preferences",
     "language",
@@ -43,7 +46,8 @@ class PushTarget:
 
     device_id: str
     user_id: str
-    token: str = field(repr=False)
+    token: str | None = field(repr=False)
+    subscription: SealedSubscription | None = None
     platform: Platform
     preferences: Preferences
     earlier_ids: tuple[str, ...] = ()
@@ -179,7 +183,8 @@ def _build_target(document: DeviceDocument) -> PushTarget:
     return PushTarget(
         device_id=document["_id"],
         user_id=document["user_id"],
-        token=document["device_token"],
+        token=document.get("device_token"),
+        subscription=subscriptions.sealed(document),
         platform=Platform(document["platform"]),
         preferences=from_document(document.get("notification_preferences")),
         earlier_ids=tuple(document.get("replaces") or ()),

@@ -1,7 +1,7 @@
 """Registers, changes, and removes devices. All calls are idempotent and raise PyMongoError."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -9,12 +9,13 @@ import structlog
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
-from . import queries
+from domain.web_push import Subscription
+
+from . import queries, subscriptions, tokens
 from .documents import DEVICES, DeviceDocument
 from .models import BY_PROVIDER, DeactivationReason, Platform
 from .preferences import DevicePreferenceChanges
 from .status import DEACTIVATION_FIELDS, Evidence, deactivation
-from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
 MAX_DEVICES = 50  # Devices per recipient; a further registration evicts one
@@ -28,12 +29,28 @@ class ConflictError(PyMongoError):
     """Calls that registered and removed the same token collided. The call may be repeated."""
 
 
+Credential = str | Subscription
+"""What reaches a device: a token of Firebase, or a browser's subscription."""
+
+
+def id_of(credential: Credential) -> str:
+    """Return the device ID of a credential."""
+    return tokens.device_id(credential if isinstance(credential, str) else credential.endpoint)
+
+
+def _stored(credential: Credential) -> dict[str, Any]:
+    """Return the fields of a device that has a credential."""
+    if isinstance(credential, str):
+        return {"device_token": credential, "subscription": None}
+    return {"device_token": None, "subscription": dict(subscriptions.stored(credential))}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A device to register. The token is secret, since it suffices to send a push message."""
+    """A device to register. Its credential is secret, since it suffices to send a push message."""
 
     user_id: str
-    token: str = field(repr=False)
+    token: Credential = field(repr=False)
     platform: Platform
     app_version: str | None = None
     device_model: str | None = None
@@ -78,7 +95,7 @@ class TokenInUseError(Exception):
     """The token is registered for another user, whom a rotation doesn't replace."""
 
 
-def replace_token(*, device_id: str, token: str, now: datetime) -> DeviceDocument | None:
+def replace_token(*, device_id: str, token: Credential, now: datetime) -> DeviceDocument | None:
     """Make a new device of a new token, with the data and the state of the old one.
 
     The old device leads to the new one. A device that a person deactivated stays inactive, since
@@ -141,7 +158,7 @@ def _end_replaced(old: DeviceDocument, *, new_id: str, now: datetime) -> None:
 
 
 def _store_successor(
-    old: DeviceDocument, known: DeviceDocument | None, *, token: str, now: datetime
+    old: DeviceDocument, known: DeviceDocument | None, *, token: Credential, now: datetime
 ) -> bool:
     """Store the device of a new token. Return False if it has changed meanwhile."""
     new_id, earlier = id_of(token), [old["_id"], *(old.get("replaces") or [])]
@@ -154,9 +171,11 @@ def _store_successor(
     if not _inherits_activity(old):
         copied += DEACTIVATION_FIELDS
     kept = {name: value for name, value in old.items() if name in copied and value is not None}
-    document = kept | {
+    given = {name: value for name, value in _stored(token).items() if value is not None}
+    document = {
+        **kept,
+        **given,
         "_id": new_id,
-        "device_token": token,
         "is_active": _inherits_activity(old),
         "replaces": replaces,
         "token_rejections": 0,
@@ -249,8 +268,8 @@ def _registration_pipeline(
     new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
-    stored = asdict(new)
-    stored |= {"device_token": stored.pop("token"), "platform": new.platform.value}
+    described = {name: getattr(new, name) for name in ("user_id", *DESCRIPTIVE_FIELDS)}
+    stored = described | _stored(new.token) | {"platform": new.platform.value}
     fields: dict[str, Any] = {
         name: {"$literal": value} if value is not None else "$$REMOVE"
         for name, value in stored.items()

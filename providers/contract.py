@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from domain.content import Attachment, PushOptions
 from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
 from domain.states import Priority
+from domain.web_push import SealedSubscription
 
 from .inbound import Inbound
 
@@ -61,6 +62,8 @@ class SendTarget:
     address: str = field(repr=False)
     device_id: str | None = None
     platform: str = ""
+    subscription: SealedSubscription | None = None
+    """Of a browser, in place of a token."""
     window_open: bool = True
     """False outside the service window of a channel that has one: only templates are allowed."""
     transport: str = ""
@@ -91,6 +94,8 @@ class SendRequest:
     platform: str | None = None
     scope: str | None = None
     """The scope of its recipient, for errors that concern only the scope."""
+    subscription: SealedSubscription | None = None
+    """Of a browser, in place of a token."""
     is_service_window_open: bool = True
     """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None

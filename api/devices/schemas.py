@@ -13,7 +13,7 @@ from devices.documents import DeviceDocument
 from devices.models import DeactivationReason, Platform
 from devices.preferences import DevicePreferenceChanges
 from devices.presence import Presence
-from devices.registration import Registration
+from devices.registration import Credential, Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, TOKEN_PATTERN, is_token, mask_token
 from domain.unchanged import UNCHANGED
 from notifications.models.notification import USER_ID_LENGTH
@@ -34,6 +34,7 @@ from ..http.fields import (
 )
 from ..http.paging import PageView
 from ..http.query import one_of
+from .browsers import PushSubscriptionRequest, PushSubscriptionView, parse_subscription
 
 MAX_CATEGORIES = 100
 IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
@@ -133,7 +134,9 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
 
     id: DeviceId
     user_id: UserId
-    device_token: Annotated[str, Meta(examples=["cXk3…base"])]  # Masked: its beginning and end
+    device_token: Annotated[str | None, Meta(examples=["cXk3…base"])] = None
+    """Masked: its beginning and end. null for a browser with a subscription."""
+    subscription: PushSubscriptionView | None = None
     platform: Platform
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
     is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until registered again
@@ -165,7 +168,7 @@ def device_view(
         DeviceView,
         document,
         id=document["_id"],
-        device_token=mask_token(document["device_token"]),
+        device_token=mask_token(token) if (token := document.get("device_token")) else None,
         notification_preferences=document.get("notification_preferences") or {},
         replaces=document.get("replaces") or [],
         state=state and msgspec.convert(state, DeviceStateView, from_attributes=True),
@@ -191,7 +194,9 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A device to register. Omitted fields are cleared."""
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
-    device_token: Token
+    device_token: Token | UnsetType = UNSET
+    subscription: PushSubscriptionRequest | UnsetType = UNSET
+    """Of a browser, in place of `device_token`."""
     platform: Annotated[str, enum_of(Platform), Meta(examples=["android"])]
 
 
@@ -213,6 +218,8 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ]
         | UnsetType
     ) = UNSET
+    subscription: PushSubscriptionRequest | UnsetType = UNSET
+    """A browser's, which creates a new device as a new token does."""
     is_active: Annotated[bool, Meta(description=IS_ACTIVE_DESCRIPTION)] | UnsetType = UNSET
 
 
@@ -267,28 +274,50 @@ def parse_registration(body: DeviceRequest) -> tuple[Registration, Sequence[Fiel
     if body.platform not in PLATFORMS:
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
     problems.check_identifier(body.user_id, "/user_id")
-    _check_token(body.device_token, problems)
+    credential = _credential(body, problems)
+    if credential is None and not problems.problems:
+        problems.add("/device_token", "required", "`device_token` or `subscription` is required.")
+    is_browser = PLATFORMS.get(body.platform) is Platform.WEB
+    if body.subscription is not UNSET and body.platform in PLATFORMS and not is_browser:
+        problems.add("/platform", "no_browser", "A subscription is of the platform web.")
     fields, warnings = _device_fields(body, problems)
     problems.raise_if_any()
     new = Registration(
-        user_id=body.user_id, token=body.device_token, platform=PLATFORMS[body.platform], **fields
+        user_id=body.user_id,
+        token=credential or "",
+        platform=PLATFORMS[body.platform],
+        **fields,
     )
     return new, warnings
 
 
 def device_changes(
     body: DeviceChanges,
-) -> tuple[dict[str, str | None], Sequence[FieldProblem]]:
-    """Return the given fields, but not token and activity, and warnings.
+) -> tuple[dict[str, str | None], Credential | None, Sequence[FieldProblem]]:
+    """Return the given fields but for activity, the new credential if any, and warnings.
 
     Raises InvalidRequestError.
     """
     problems = ProblemCollector()
-    if body.device_token is not UNSET:
-        _check_token(body.device_token, problems)
-    found = _device_fields(body, problems)
+    credential = _credential(body, problems)
+    fields, warnings = _device_fields(body, problems)
     problems.raise_if_any()
-    return found
+    return fields, credential, warnings
+
+
+def _credential(
+    body: DeviceRequest | DeviceChanges, problems: ProblemCollector
+) -> Credential | None:
+    token, subscription = body.device_token, body.subscription
+    if not isinstance(token, UnsetType):
+        if not isinstance(subscription, UnsetType):
+            expected = "A device has a token or a subscription."
+            problems.add("/subscription", "not_both", expected)
+        _check_token(token, problems)
+        return token
+    if isinstance(subscription, UnsetType):
+        return None
+    return parse_subscription(subscription, problems, at="/subscription")
 
 
 def parse_preferences(body: DevicePreferencesRequest) -> DevicePreferenceChanges:

@@ -15,9 +15,8 @@ from devices.documents import DeviceDocument
 from devices.models import DeactivationReason, Device
 from devices.presence import Presence
 from devices.queries import NEWEST_FIRST
-from devices.registration import DESCRIPTIVE_FIELDS
+from devices.registration import DESCRIPTIVE_FIELDS, Credential, id_of
 from devices.status import Evidence
-from devices.tokens import device_id as id_of
 from devices.tokens import is_device_id
 from domain.time import utc_now
 from monitoring import rollup_state
@@ -35,6 +34,13 @@ from ..http.query import INVALID_VALUE
 from ..http.rendering import Response
 from ..http.requests import ClientRequest
 from ..openapi.operations import operation
+from .browsers import (
+    BrowserRequest,
+    PushSubscriptionRequest,
+    RegisteredBrowser,
+    registered_browser,
+    subscription_in,
+)
 from .schemas import (
     DeviceChanges,
     DeviceList,
@@ -66,7 +72,10 @@ DEVICE_ID = path_parameter(
 
 @operation(scope=DEVICES, request=DeviceRequest, response=DeviceView, also_status=201)
 def register_device(request: ClientRequest) -> Response:
-    """Register a device by its token; 201 for a new one. A known token moves to the given user."""
+    """Register a device by its token, or a browser by its subscription; 201 for a new one.
+
+    A known one moves to the given user.
+    """
     new, warnings = parse_registration(
         read_request(request, DeviceRequest, check=parse_registration)
     )
@@ -111,8 +120,8 @@ def change_device(request: ClientRequest, device_id: str) -> Response:
     """
     device_id = _device_id_or_404(device_id)
     body = read_request(request, DeviceChanges, check=device_changes)
-    fields, warnings = device_changes(body)
-    changed = found_or_404(_apply_changes(device_id, body, fields))
+    fields, credential, warnings = device_changes(body)
+    changed = found_or_404(_apply_changes(device_id, body, fields, credential))
     given = [name for name in body.__struct_fields__ if getattr(body, name) is not UNSET]
     _record(request, device_id, f"Changed: {', '.join(given) or 'nothing'}.")
     return _device_response(changed, warnings=warnings)
@@ -167,6 +176,26 @@ def set_device_preferences(request: ClientRequest, device_id: str) -> Response:
     return _device_response(stored)
 
 
+@operation(
+    scope=DEVICES,
+    request=PushSubscriptionRequest,
+    response=RegisteredBrowser,
+    parameters=(DEVICE_ID,),
+    unaudited=Unaudited.MARKS,
+)
+def replace_device_subscription(request: BrowserRequest, device_id: str) -> Response:
+    """Replace a browser's subscription after the browser has; returns the new device.
+
+    The service worker does so with the token that the registration returned.
+    """
+    device_id = _device_id_or_404(device_id)
+    if (browser := request.browser) and browser.notification_id is not None:
+        raise NOT_FOUND.error()
+    new = subscription_in(read_request(request, PushSubscriptionRequest, check=subscription_in))
+    changed = found_or_404(replace_token(device_id, new, now=utc_now()))
+    return Response(registered_browser(changed))
+
+
 def _device_id_or_404(text: str) -> str:
     if not is_device_id(text):
         raise NOT_FOUND.error()
@@ -188,12 +217,15 @@ def _record(request: ClientRequest, device_id: str, message: str, *, flag: int =
 
 
 def _apply_changes(
-    device_id: str, body: DeviceChanges, changes: Mapping[str, str | None]
+    device_id: str,
+    body: DeviceChanges,
+    changes: Mapping[str, str | None],
+    credential: Credential | None,
 ) -> DeviceDocument | None:
     """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now = utc_now()
-    if body.device_token is not UNSET:
-        renewed = _replace_token(device_id, body.device_token, now=now)
+    if credential is not None:
+        renewed = replace_token(device_id, credential, now=now)
     else:
         renewed = queries.current(device_id)
     if renewed is None:
@@ -213,7 +245,8 @@ def _apply_changes(
     return queries.get(device_id)
 
 
-def _replace_token(device_id: str, token: str, *, now: datetime) -> DeviceDocument | None:
+def replace_token(device_id: str, token: Credential, *, now: datetime) -> DeviceDocument | None:
+    """Make a new device of a new credential, as registration does. Raises ApiError 422."""
     try:
         return registration.replace_token(device_id=device_id, token=token, now=now)
     except registration.TokenInUseError:
@@ -230,17 +263,22 @@ def _replace_token(device_id: str, token: str, *, now: datetime) -> DeviceDocume
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
 )
-def report_device_receipt(request: ClientRequest, device_id: str) -> Response:
-    """Report that a push was delivered or opened; idempotent."""
+def report_device_receipt(request: BrowserRequest, device_id: str) -> Response:
+    """Report that a push was delivered or opened; idempotent.
+
+    A browser's service worker reports with the token that the push had in its data.
+    """
     device_id = _device_id_or_404(device_id)
     notification_id, event = parse_receipt(
         read_request(request, DeviceReceiptRequest, check=parse_receipt)
     )
+    if (browser := request.browser) and browser.notification_id != str(notification_id):
+        raise NOT_FOUND.error()
     now = utc_now()
     applied = device_receipts.apply_device_receipt(
         device_id=device_id,
         notification_id=notification_id,
-        client_id=request.client.id,
+        client_id=None if browser else request.client.id,
         event=event,
         now=now,
     )

@@ -19,6 +19,7 @@ from rest_framework.throttling import BaseThrottle
 
 from access.clients.inbox_tokens import InboxUser
 from access.clients.registry import Client
+from devices.browser_tokens import BrowserToken
 from notifyproject.platform import valkey
 from notifyproject.platform.client_ip import client_ip
 
@@ -35,7 +36,7 @@ class Counter:
     """Identifies what a rate limit counts: the requests of one caller to one endpoint."""
 
     scope: str
-    """The kind of caller: client, inbox, or address."""
+    """The kind of caller: client, inbox, browser, or address."""
     identifier: str
     endpoint: str
 
@@ -159,11 +160,14 @@ def find_counter(request: Request) -> tuple[Counter, int]:
     """Return the counter and the limit of an authenticated request."""
     match = request.resolver_match
     is_read = request.method in SAFE_METHODS
-    user: Client | InboxUser = request.user
+    user: Client | InboxUser | BrowserToken = request.user
     endpoint = f"{match.url_name}.{'read' if is_read else 'write'}"
     if isinstance(user, Client):
         counter = Counter(scope="client", identifier=str(user.id), endpoint=endpoint)
         return counter, settings.RATE_LIMIT_READ if is_read else settings.RATE_LIMIT_WRITE
+    if isinstance(user, BrowserToken):
+        counter = Counter(scope="browser", identifier=user.device_id, endpoint=endpoint)
+        return counter, settings.RATE_LIMIT_INBOX
     # A digest, so that Valkey's keys hold no user ID.
     digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[:32]
     counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)

@@ -1,4 +1,7 @@
-"""CORS for web pages of ``INBOX_ORIGINS``, which may read an inbox but not issue tokens."""
+"""CORS for web pages of ``INBOX_ORIGINS`` and their service workers.
+
+They may use an inbox but not issue tokens, and report what became of a push.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,8 +9,11 @@ from collections.abc import Callable, Mapping
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-BROWSER_PATHS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
-ALLOWED_METHODS = "GET, POST, PUT"
+BROWSER_PATHS = re.compile(
+    r"/api/v1/(?:inbox(?!/tokens(?:/|$))(?:/.*)?|devices/[0-9a-f]{64}/(?:receipts|subscription))",
+    re.DOTALL,
+)
+ALLOWED_METHODS = "DELETE, GET, POST, PUT"
 ALLOWED_HEADERS = "authorization, content-type, last-event-id, x-request-id"
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 PREFLIGHT_MAX_AGE = 3600  # Seconds for which a browser caches a preflight

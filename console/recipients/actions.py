@@ -24,6 +24,7 @@ from django.urls import reverse
 
 from access.clients import inbox_tokens
 from access.models import APIClient
+from devices.documents import DeviceDocument
 from devices.tokens import mask_token
 from domain.time import utc_now
 from notifications.documents.notification import NotificationDocument
@@ -123,14 +124,28 @@ def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
     return False
 
 
+def _without_credential(device: DeviceDocument) -> dict[str, Any]:
+    """Return a device without its token or subscription, with which anyone could push to it."""
+    token, subscription = device.get("device_token"), device.get("subscription")
+    kept: dict[str, Any] = {
+        name: value
+        for name, value in device.items()
+        if name not in ("device_token", "subscription")
+    }
+    if token is not None:
+        kept["device_token"] = mask_token(token)
+    if subscription is not None:
+        kept["subscription"] = {name: subscription[name] for name in ("host", "fingerprint")}
+    return kept
+
+
 def _export_lines(user_id: str) -> Iterator[str]:
     """Yield the JSON file in pieces. Notifications are read page by page."""
     part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,
         "person": part.recipient,
-        # With its token, anyone could push to the device.
-        "devices": [{**d, "device_token": mask_token(d["device_token"])} for d in part.devices],
+        "devices": [_without_credential(device) for device in part.devices],
         "topics": part.topics,
         "suppressions": part.suppressions,
         "whatsapp_ids": part.whatsapp_ids,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils.html import format_html, format_html_join
@@ -62,6 +63,8 @@ class Preview:
 
     channels: Sequence[ChannelPreview]
     sender: str
+    site: str
+    """The site that a browser names below a push."""
     problem: str | None = None
 
 
@@ -79,14 +82,15 @@ def preview(
 ) -> Preview:
     """Return the preview of a version in a language, of one message or of a digest of three."""
     sender = parse_mailbox(settings.EMAIL_FROM).label
+    site = urlsplit(settings.WEBPUSH_HOME).netloc
     try:
         messages = _messages(document, version, language, is_digest=is_digest)
     except TemplateError as problem:
-        return Preview(channels=(), sender=sender, problem=str(problem))
+        return Preview(channels=(), sender=sender, site=site, problem=str(problem))
     channels = tuple(
         _channel_preview(channel, message, document) for channel, message in messages.items()
     )
-    return Preview(channels=channels, sender=sender)
+    return Preview(channels=channels, sender=sender, site=site)
 
 
 def languages(

@@ -56,11 +56,24 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='PushSubscription',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('host', models.CharField(max_length=255)),
+                ('fingerprint', models.CharField(max_length=16)),
+                ('secrets', models.TextField()),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
             name='Device',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=64, primary_key=True, serialize=False)),
                 ('user_id', models.CharField(max_length=128)),
-                ('device_token', models.CharField(max_length=4096)),
+                ('device_token', models.CharField(blank=True, max_length=4096, null=True)),
+                ('subscription', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=devices.models.PushSubscription, null=True)),
                 ('platform', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, devices.models.Platform), max_length=40)),
                 ('app_version', models.CharField(blank=True, max_length=40, null=True)),
                 ('device_model', models.CharField(blank=True, max_length=120, null=True)),

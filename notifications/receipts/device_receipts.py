@@ -53,11 +53,14 @@ def apply_device_receipt(
     *,
     device_id: str,
     notification_id: ObjectId,
-    client_id: ObjectId,
+    client_id: ObjectId | None,
     event: DeviceEvent,
     now: datetime,
 ) -> AppliedReceipt:
-    """Apply a device's receipt. Return what changed. Raises NotPushedError."""
+    """Apply a device's receipt. Return what changed. Raises NotPushedError.
+
+    ``client_id`` is None if the push itself allows its receipts, whoever's it is.
+    """
     # Receipts may come in any order, repeatedly, before the send is recorded, and from a device
     # that was replaced or deleted since. One installation may name its device by any of its IDs.
     document = queries.get(notification_id=notification_id, client_id=client_id)

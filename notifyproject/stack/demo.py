@@ -40,9 +40,10 @@ MESSAGES = (
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self' {stream}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types lit-html"
+    "require-trusted-types-for 'script'; trusted-types lit-html notify-push"
 )
-BUNDLES = Path(BASE_DIR, "static", "inbox")
+WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
+STATIC = Path(BASE_DIR, "static")
 _pool = urllib3.PoolManager()
 
 
@@ -50,15 +51,27 @@ _pool = urllib3.PoolManager()
 @ensure_csrf_cookie
 def page(request: HttpRequest) -> HttpResponse:
     """Show both inboxes, and the code to copy."""
-    bundle = next(BUNDLES.glob("*.js"))
+    bundle, button = _bundle("inbox"), _bundle("push-button")
     context = {
         "people": PEOPLE,
         "bundle": static(f"inbox/{bundle.name}"),
         "integrity": _integrity(bundle),
+        "button": static(f"push-button/{button.name}"),
+        "button_integrity": _integrity(button),
+        "worker": static(f"push/{_bundle('push').name}"),
         "origin": settings.PUBLIC_URL,
     }
     response = render(request, "demo/inbox.html", context)
     response["Content-Security-Policy"] = POLICY.format(stream=settings.INBOX_STREAM_URL)
+    return response
+
+
+@require_GET
+def push_worker(_request: HttpRequest) -> HttpResponse:
+    """Answer as an app's own file, since a browser takes no worker from another origin."""
+    worker = static(f"push/{_bundle('push').name}")
+    response = HttpResponse(f'importScripts("{worker}");\n', content_type="text/javascript")
+    response["Content-Security-Policy"] = WORKER_POLICY
     return response
 
 
@@ -70,15 +83,21 @@ def token(_request: HttpRequest, user_id: str) -> HttpResponse:
 
 @require_POST
 def send(_request: HttpRequest, user_id: str) -> HttpResponse:
-    """Send a person the next of a few messages."""
-    return _answer(user_id, lambda api: _send_next(api, user_id))
+    """Send a person the next of a few messages to the inbox."""
+    return _answer(user_id, lambda api: _send_next(api, user_id, channel="in_app"))
 
 
-def _send_next(api: API, user_id: str) -> dict[str, Any]:
+@require_POST
+def send_push(_request: HttpRequest, user_id: str) -> HttpResponse:
+    """Send a person the next of a few messages as a push."""
+    return _answer(user_id, lambda api: _send_next(api, user_id, channel="push"))
+
+
+def _send_next(api: API, user_id: str, *, channel: str) -> dict[str, Any]:
     count = len(api.call("GET", f"/recipients/{user_id}/notifications?limit=100")["results"])
     slug, subject, body = MESSAGES[count % len(MESSAGES)]
     content = {"subject": subject, "body": body}
-    request = {"type": slug, "user_id": user_id, "channels": ["in_app"], "content": content}
+    request = {"type": slug, "user_id": user_id, "channels": [channel], "content": content}
     return {"id": api.call("POST", "/notifications", request)["id"]}
 
 
@@ -95,6 +114,10 @@ def _answer(user_id: str, ask: Callable[[API], dict[str, Any]]) -> HttpResponse:
         return JsonResponse({"detail": f"The API refused it: {error}"}, status=502)
 
 
-@lru_cache(maxsize=2)
+def _bundle(name: str) -> Path:
+    return next(Path(STATIC, name).glob("*.js"))
+
+
+@lru_cache(maxsize=4)
 def _integrity(bundle: Path) -> str:
     return "sha384-" + base64.b64encode(hashlib.sha384(bundle.read_bytes()).digest()).decode()

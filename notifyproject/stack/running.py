@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import IO
 
+from domain.web_push import encode_base64url
 from sandbox import assembly
 
 from ..settings.environment import DATA_DIR, STACK_FILE, current, is_alive
@@ -154,6 +155,9 @@ def _start_servers(
     # The key is stored, because without it encrypted values are lost. 48 bytes in base64.
     new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
     state.setdefault("field_encryption_keys", new_key)
+    # Also stored: browsers subscribe with it. Any number below the curve's order is a key.
+    web_push_key = (secrets.randbelow(2**255) + 1).to_bytes(32)
+    state.setdefault("web_push_key", encode_base64url(web_push_key))
     MEMORY_FILE.write_text(json.dumps(state))
     MEMORY_FILE.chmod(0o600)
     return started, {
@@ -170,7 +174,7 @@ def _start_servers(
             },
             environ=os.environ,
         ),
-        **_providers(addresses),
+        **_providers(addresses, web_push_key=str(state["web_push_key"])),
     }
 
 
@@ -194,7 +198,7 @@ def own_settings(
     }
 
 
-def _providers(addresses: Addresses) -> dict[str, str]:
+def _providers(addresses: Addresses, *, web_push_key: str) -> dict[str, str]:
     sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     account, whatsapp = str(sandbox_secrets.service_account), sandbox_secrets.whatsapp
     twilio = sandbox_secrets.twilio
@@ -202,6 +206,11 @@ def _providers(addresses: Addresses) -> dict[str, str]:
         "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": sandbox_secrets.public_key},
         "FCM_CREDENTIALS": {"FCM_CREDENTIALS": account, "FCM_URL": addresses.sandbox},
         "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": account},
+        "WEBPUSH_KEYS": {
+            "WEBPUSH_KEYS": web_push_key,
+            "WEBPUSH_SUBJECT": "mailto:push@example.com",
+            "WEBPUSH_HOME": f"{addresses.web}/demo/inbox",
+        },
         "WHATSAPP_TOKEN": {
             "WHATSAPP_TOKEN": whatsapp.access_token,
             "WHATSAPP_PHONE_NUMBER_ID": whatsapp.phone_number_id,

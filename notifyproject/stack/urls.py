@@ -11,5 +11,7 @@ urlpatterns = [
     path("demo/inbox", demo.page),
     path("demo/inbox/token/<slug:user_id>", demo.token),
     path("demo/inbox/send/<slug:user_id>", demo.send),
+    path("demo/inbox/push/<slug:user_id>", demo.send_push),
+    path("demo/notify-push.js", demo.push_worker),
     *service,
 ]

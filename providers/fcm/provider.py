@@ -144,6 +144,10 @@ class FCM:
         response = await client.send_payload(payload, timeout=timeout, request=request)
         return client.parse_response(response, token=request.recipient, scope=request.scope)
 
+    def accepts(self, target: SendTarget) -> bool:
+        """Return whether a target has a token of Firebase."""
+        return target.subscription is None
+
     def scope(self, target: SendTarget) -> str:
         """Return the platform: Apple's key may be invalid while Android works."""
         return target.platform

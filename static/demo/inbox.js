@@ -5,7 +5,7 @@ for (const button of document.querySelectorAll("[data-send]")) {
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {
-      const answer = await fetch(`/demo/inbox/send/${button.dataset.send}`, {
+      const answer = await fetch(`/demo/inbox/${button.dataset.send}`, {
         method: "POST",
         headers: { "X-CSRFToken": csrf() },
       });

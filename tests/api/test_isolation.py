@@ -10,12 +10,14 @@ import pytest
 import redis
 from django.conf import settings
 from django.test import Client as DjangoClient
+from django.test import override_settings
 from django.urls import resolve
 
 from access.clients import inbox_tokens, registry
 from access.clients.registry import INCLUDED_IN
 from access.models import Scope
 from api.http.problems import MEDIA_TYPE
+from devices.push_keys import new_key
 from devices.tokens import device_id
 from domain.channels import Channel
 from domain.content import Content
@@ -27,7 +29,7 @@ from tests import conftest as database
 from tests.support.clients.api import App, new_app
 from tests.support.clients.inbox import claims_of
 from tests.support.clients.inbox import token as inbox_token
-from tests.support.clients.isolation_requests import BROADCAST, PARTS, SAMPLES, Others
+from tests.support.clients.isolation_requests import BROADCAST, BROWSER, PARTS, SAMPLES, Others
 from tests.support.clients.routes import (
     APPS,
     INBOX,
@@ -102,7 +104,8 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 def world(db: None) -> Iterator[World]:
     valkey = redis.Redis.from_url(settings.REDIS_URL)
     valkey.flushdb()
-    yield _world()
+    with override_settings(WEBPUSH_KEYS=(new_key().private_text,)):
+        yield _world()
     valkey.flushdb()
     valkey.close()
 
@@ -153,6 +156,7 @@ def _world() -> World:
             "push": str(push["_id"]),
             "device": device_id("a-token-of-adas"),
             "discarded": device_id("another-token-of-adas"),
+            "browser": device_id(ADAS_BROWSER["endpoint"]),
             "jti": claims_of(adas_token)["jti"],
             "broadcast": first.post("/broadcasts", broadcast).json()["id"],
             "digest": str(opened(client_id=first.id, key=MARKER)["_id"]),
@@ -163,6 +167,9 @@ def _world() -> World:
     )
 
 
+ADAS_BROWSER = BROWSER | {"endpoint": "https://web.push.apple.com/adas"}
+
+
 def _register_people(first: App) -> None:
     """Register recipients, devices, a topic member, a suppression, and a template."""
     for user_id in ("ada", "eve"):
@@ -170,6 +177,8 @@ def _register_people(first: App) -> None:
     for device_token in ("a-token-of-adas", "another-token-of-adas"):
         device = {"user_id": "ada", "device_token": device_token, "platform": "ios"}
         first.put("/devices", device)
+    browser = {"user_id": "ada", "subscription": ADAS_BROWSER, "platform": "web"}
+    first.put("/devices", browser)
     first.send("/topics/news/members/ada", b"", method="PUT")
     for name in ("held", "discarded"):
         first.put(f"/limits/{name}", {"max": 3, "period_seconds": 604_800})

@@ -9,5 +9,6 @@ def test_page_is_current() -> None:
 
 def test_names_the_writers_that_are_known() -> None:
     page = data_model.page()
-    assert "Written by `devices/registration.py`, `devices/status.py`." in page
+    writers = ("registration", "status", "subscriptions")
+    assert f"Written by {', '.join(f'`devices/{name}.py`' for name in writers)}." in page
     assert "`delivery[].status`" in page

@@ -16,6 +16,7 @@ from access.clients.authentication import (
     OwnsInbox,
 )
 from access.models import Scope
+from api.devices.browsers import BrowserAuthentication, BrowserEndpoint, HasScopeOrToken
 from tests.support.tables import each_case
 
 OPEN = {
@@ -57,6 +58,8 @@ API = {
 INBOX = {address for address, view in API.items() if address.startswith(r"api/v1/^inbox")}
 INBOX -= {address for address in INBOX if address.startswith(r"api/v1/^inbox/tokens")}
 """Routes for recipients with an inbox token. Clients request these tokens with a key."""
+BROWSER = {address for address, view in API.items() if issubclass(view, BrowserEndpoint)}
+"""Routes for clients with a key, and for a browser with the token of its own device."""
 ADMIN = {address: p for address, p in ROUTES.items() if address.startswith("admin/")}
 
 
@@ -72,11 +75,20 @@ def test_inbox_route_requires_an_inbox_token(address: str) -> None:
     assert list(API[address].permission_classes) == [OwnsInbox]
 
 
+def test_browsers_have_two_routes() -> None:
+    routes_of_devices = r"api/v1/^devices/(?P<device_id>[^/]{1,64})"
+    assert {f"{routes_of_devices}/{name}\\Z" for name in ("receipts", "subscription")} == BROWSER
+
+
 @each_case("address", [address for address in API if address not in OPEN and address not in INBOX])
 def test_api_route_requires_a_key_and_a_scope_per_method(address: str) -> None:
     view = API[address]
-    assert view.authentication_classes == [KeyAuthentication]
-    assert view.permission_classes == [HasScope]
+    if address in BROWSER:
+        assert list(view.authentication_classes) == [BrowserAuthentication, KeyAuthentication]
+        assert list(view.permission_classes) == [HasScopeOrToken]
+    else:
+        assert view.authentication_classes == [KeyAuthentication]
+        assert view.permission_classes == [HasScope]
     methods = {method.upper() for method in METHODS if hasattr(view, method)}
     assert methods
     assert set(view.scopes) == methods | ({"HEAD"} if "GET" in methods else set())

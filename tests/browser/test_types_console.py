@@ -21,12 +21,12 @@ def test_template_is_previewed_edited_and_published(screen: Screen) -> None:
     screen.reach(page.get_by_role("link", name="Payment confirmed").first).click()
     mail = page.frame_locator("iframe.mail-frame")
     screen.shows(mail.get_by_text("Your payment has arrived.", exact=False).last)
-    expect(page.locator(".push-card")).to_contain_text("Your payment of 49.90 has arrived.")
+    expect(page.locator(".push-variants")).to_contain_text("Your payment of 49.90 has arrived.")
     expect(page.locator(".chat-bubble strong")).to_have_text("49.90")
     expect(page.locator(".inbox-card")).to_contain_text("Your order number is 1001.")
     assert screen.fits()
     screen.reach(page.get_by_role("link", name="Portuguese")).click()
-    expect(page.locator(".push-card")).to_contain_text("Recebemos o seu pagamento de 49.90.")
+    expect(page.locator(".push-variants")).to_contain_text("Recebemos o seu pagamento de 49.90.")
     screen.reach(page.get_by_role("link", name="New version")).click()
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ tip }}.")
@@ -37,7 +37,7 @@ def test_template_is_previewed_edited_and_published(screen: Screen) -> None:
     page.get_by_label("Changes").fill("A shorter push")
     page.get_by_role("button", name="Save version").click()
     screen.shows(page.get_by_role("heading", name="Version 1: A shorter push"))
-    expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
+    expect(page.locator(".push-variants")).to_contain_text("We have 49.90.")
     assert types.get_template_version("payment_confirmed") == 0
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Publish")).click()
@@ -73,7 +73,7 @@ def test_template_scripts_do_not_run_in_the_console(screen: Screen) -> None:
     )
     screen.sign_in()
     screen.open(f"{TYPE}templates/1/")
-    expect(screen.page.locator(".push-card")).to_contain_text("<script>")
+    expect(screen.page.locator(".push-variants")).to_contain_text("<script>")
     expect(screen.page.locator(".inbox-card")).to_contain_text("<script>")
     assert screen.page.title() != "run"
     # The browser reports that it refused.

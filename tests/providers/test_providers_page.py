@@ -26,6 +26,8 @@ from providers.twilio import responses as twilio_responses
 from providers.twilio import webhooks as twilio_webhooks
 from providers.twilio.responses import CodeRule as TwilioRule
 from providers.twilio.responses import FailureRule
+from providers.webpush import responses as webpush_responses
+from providers.webpush.responses import WebPushRule
 from providers.whatsapp import responses as whatsapp_responses
 from providers.whatsapp import webhooks as whatsapp_webhooks
 from providers.whatsapp.responses import CodeRule
@@ -90,6 +92,7 @@ def tables() -> Mapping[str, str]:
         "SMTP: responses": _described((*smtp_replies.RULES, OTHER_REPLY)),
         "SMTP: what a reply speaks of": _subjects(),
         "Firebase: responses": _described(responses.RULES),
+        "Web push: responses": _described(webpush_responses.RULES),
         "WhatsApp: responses by code": _whatsapp(whatsapp_responses.CODE_RULES),
         "WhatsApp: responses without a code": _rules(
             "whatsapp", (*whatsapp_responses.STATUS_RULES, *whatsapp_responses.NO_CODE_RULES)
@@ -145,7 +148,7 @@ def _subjects() -> str:
     return _table(("the code", "speaks of"), rows)
 
 
-def _described(rows: Sequence[FcmRule | ReplyRule]) -> str:
+def _described(rows: Sequence[FcmRule | ReplyRule | WebPushRule]) -> str:
     return _table(
         ("response", *MEANING),
         [
@@ -304,7 +307,7 @@ def test_every_named_variable_exists() -> None:
 def test_every_provider_is_on_the_page() -> None:
     for name in ("SendGrid", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app"):
         assert name in PAGE
-    assert len(SUBJECTS) == 6
+    assert len(SUBJECTS) == 7
 
 
 def test_numbers_match_the_code() -> None:

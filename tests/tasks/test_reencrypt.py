@@ -10,7 +10,13 @@ from django.core.management import CommandError, call_command
 from access.staff import second_factor
 from callbacks import subscriptions
 from callbacks.events import EventType
+from devices import registration
+from devices import subscriptions as browsers
+from devices.models import Platform
+from devices.registration import Registration
+from devices.sealing import unseal
 from domain.content import SensitiveContent
+from domain.web_push import Fingerprint, Subscription
 from notifications.store import encrypted_content
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
@@ -19,6 +25,14 @@ from tests.support.factories.notifications import CLIENT, NOON, read
 
 pytestmark = pytest.mark.usefixtures("db")
 OLD, NEW = {"old": b"o" * 32}, {"new": b"n" * 32}
+SUBSCRIPTION = Subscription(
+    endpoint="https://web.push.apple.com/ada",
+    host="web.push.apple.com",
+    p256dh=bytes(65),
+    auth=bytes(16),
+    fingerprint=Fingerprint("f" * 16),
+)
+BROWSER = Registration(user_id="ada", token=SUBSCRIPTION, platform=Platform.WEB)
 SECRET = SensitiveContent(data={"code": "123456"}, secrets=("123456",))
 
 
@@ -41,6 +55,7 @@ def stored(settings: Any) -> tuple[ObjectId, ObjectId, str]:
         allow_loopback=False,
         now=NOON,
     )
+    registration.register(BROWSER, now=NOON)
     notification = factories.accepted(secret=SECRET)["_id"]
     settings.FIELD_ENCRYPTION_KEYS = NEW | OLD
     return user, notification, pending.key
@@ -56,6 +71,8 @@ def test_every_value_is_readable_without_the_old_key(
     assert all("1 under new; 1" in line for line in reencrypt())
     settings.FIELD_ENCRYPTION_KEYS = NEW
     assert second_factor.begin_enrollment(user, name="maria", now=NOON).key == key
+    device = collection("devices").find_one({"_id": registration.id_of(SUBSCRIPTION)})
+    assert unseal(browsers.sealed(device)) == SUBSCRIPTION
     after = collection("callbacks").find_one({"_id": CLIENT})["secrets"]
     assert subscriptions.signing_secrets(after, client_id=CLIENT, now=NOON) == [secret]
     found = encrypted_content.secret_in(read(notification))

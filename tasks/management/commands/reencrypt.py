@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.staff import second_factor
 from callbacks import subscriptions
+from devices import subscriptions as subscriptions_of_browsers
 from notifications.store import encrypted_content
 from notifyproject.platform import encryption
 
@@ -16,6 +17,7 @@ STORED: dict[str, Values] = {
     "second factors": second_factor.encrypted_keys,
     "callback secrets": subscriptions.encrypted_secrets,
     "sensitive contents": encrypted_content.encrypted_contents,
+    "subscriptions of browsers": subscriptions_of_browsers.encrypted_subscriptions,
 }
 """Everything that is stored encrypted, by what it is."""
 

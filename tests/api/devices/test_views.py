@@ -68,6 +68,7 @@ def test_device_is_registered_and_shown(app: App) -> None:
         "id": ID,
         "user_id": "ada",
         "device_token": "dGhpcy…RYqx",
+        "subscription": None,
         "platform": "android",
         **DESCRIPTION,
         "notification_preferences": {"enabled": True, "categories": {}, "quiet_hours": None},

@@ -44,7 +44,21 @@ def test_page_has_a_strict_policy_and_the_code_to_copy(stack: DjangoClient) -> N
     assert "unsafe" not in policy
     text = answer.content.decode()
     assert not re.search(r"<style|\sstyle=|\son\w+=", text)
-    assert text.count(demo._integrity(next(demo.BUNDLES.glob("*.js")))) == 2
+    for name in ("inbox", "push-button"):
+        assert text.count(demo._integrity(demo._bundle(name))) == 2
+
+
+def test_worker_is_the_pages_own_and_loads_the_services(stack: DjangoClient) -> None:
+    answer = stack.get("/demo/notify-push.js")
+    assert answer["Content-Type"] == "text/javascript"
+    assert answer.content.decode() == 'importScripts("/static/push/0.1.0.js");\n'
+    assert "'unsafe" not in answer["Content-Security-Policy"]
+
+
+def test_push_comes_from_the_api(stack: DjangoClient, app: App) -> None:
+    sent = stack.post(f"{PAGE}/push/demo-ada").json()["id"]
+    (delivery,) = app.get(f"/notifications/{sent}").json()["delivery"]
+    assert delivery["channel"] == "push"
 
 
 def test_token_and_messages_come_from_the_api(stack: DjangoClient) -> None:

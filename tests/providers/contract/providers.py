@@ -10,7 +10,9 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from devices.push_keys import new_key
 from domain.time import utc_now
+from domain.web_push import Subscription
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
 from providers.fcm import credentials as fcm_credentials
@@ -20,6 +22,7 @@ from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from providers.smtp.provider import SMTP
 from providers.twilio.provider import Twilio
+from providers.webpush.provider import WebPush
 from providers.whatsapp.provider import WhatsApp
 from tests.providers.contract.cases import Case
 from tests.providers.contract.servers import http_servers, replying, smtp_servers
@@ -35,7 +38,7 @@ from tests.providers.contract.subjects import (
     message,
 )
 from tests.support.fakes import socket_server
-from tests.support.providers import twilio, whatsapp
+from tests.support.providers import twilio, webpush, whatsapp
 from tests.support.providers.webhook_requests import URL
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -183,6 +186,48 @@ FIREBASE = Subject(
 )
 
 
+_PUSH_KEYS = {account: new_key() for account in ("first", "second")}
+_BROWSER = new_key()
+_SUBSCRIPTION = Subscription(
+    endpoint=f"https://{webpush.MOZILLA}/wpush/v2/{TOKEN}",
+    host=webpush.MOZILLA,
+    p256dh=_BROWSER.public,
+    auth=bytes(16),
+    fingerprint=_PUSH_KEYS["first"].fingerprint,
+)
+
+
+def _webpush(place: Place, account: str) -> WebPush:
+    return WebPush(
+        keys=[_PUSH_KEYS.setdefault(account, new_key()).private_text],
+        subject=webpush.SUBJECT,
+        public_url=webpush.PUBLIC_URL,
+        home=webpush.HOME,
+        stand_in=place.url,
+        clock=utc_now,
+    )
+
+
+BROWSERS = Subject(
+    provider=WebPush,
+    make=_webpush,
+    outbound=message("push", "", platform="web", subscription=webpush.sealed(_SUBSCRIPTION)),
+    servers=http_servers(
+        201,
+        b"",
+        f"Location: https://{webpush.MOZILLA}/m/1",
+        refusals={
+            Case.TOO_MANY: socket_server.response(429, b"", ASKS_FOR_A_PAUSE),
+            Case.NO_CREDENTIALS: socket_server.response(403, b'{"reason": "BadJwtToken"}'),
+            Case.BAD_RECIPIENT: socket_server.response(410, TOKEN.encode()),
+            Case.REFUSED: socket_server.response(400, TOKEN.encode()),
+        },
+    ),
+    secrets=lambda _place: [_PUSH_KEYS["first"].private_text],
+    is_encrypted=True,
+)
+
+
 def _whatsapp(place: Place, account: str) -> WhatsApp:
     return WhatsApp(
         token=f"EAA-token-of-{account}",
@@ -279,5 +324,5 @@ INBOX = Subject(
     has_accounts=False,
 )
 
-SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, CLOUD_API, TEXT_MESSAGES, INBOX)
+SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, BROWSERS, CLOUD_API, TEXT_MESSAGES, INBOX)
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

@@ -64,6 +64,8 @@ class Subject:
     pause: float | None = PAUSE
     """Expected pause after a rate limit."""
     gives_id: bool = True
+    is_encrypted: bool = False
+    """What a request says is encrypted for its recipient."""
     has_accounts: bool = True
     """Accounts differ by credentials."""
     reports: Reports | None = None

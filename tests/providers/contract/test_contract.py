@@ -57,7 +57,7 @@ def test_request_contains_our_reference(subject: Subject, project: Project) -> N
     seen = send(subject, Case.ACCEPTED, project)
     assert isinstance(seen.outcome, SendResult)
     assert [subject.outbound.reference.encode() in request for request in seen.received] == (
-        [True] * subject.begun.get(Case.ACCEPTED, 1)
+        [not subject.is_encrypted] * subject.begun.get(Case.ACCEPTED, 1)
     )
 
 
@@ -122,8 +122,9 @@ def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
     assert all(isinstance(result, SendResult) for result in results)
     handed_over = MESSAGES * subject.begun.get(Case.ACCEPTED, 1)
     assert handler.begun == handed_over
-    found = [o for o in outbounds if any(o.reference.encode() in r for r in handler.received)]
-    assert len(found) == handed_over
+    if not subject.is_encrypted:
+        found = [o for o in outbounds if any(o.reference.encode() in r for r in handler.received)]
+        assert len(found) == handed_over
     assert running.connections <= THREADS
 
 

@@ -62,6 +62,14 @@ PARTS = {"default": {"subject": "Paid", "body": "We have it."}}
 KIND = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
 HOOK = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
 DEVICE = {"user_id": "bob", "device_token": "a-token-of-bobs", "platform": "android"}
+BROWSER = {
+    "endpoint": "https://web.push.apple.com/next",
+    "keys": {
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcx"
+        "aOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+    },
+}
 AWAKE = {"online": True, "app_foreground": False, "notification_enabled": True}
 BROADCAST = {
     "type": "marketing",
@@ -150,6 +158,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("device-receipts", "POST"): _own(
         "/devices/{device}/receipts", {"notification_id": "{push}", "event": "opened"}
     ),
+    ("device-subscription", "PUT"): _people("/devices/{browser}/subscription", BROWSER),
     ("inbox", "GET"): _nothing("/inbox", results=[]),
     ("inbox-counts", "GET"): _nothing("/inbox/counts", unread=0, unseen=0),
     ("inbox-read-all", "POST"): _nothing("/inbox/read-all", updated=0),
@@ -161,6 +170,9 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("inbox-unread", "POST"): _own("/inbox/{notification}/unread"),
     ("inbox-archive", "POST"): _own("/inbox/{notification}/archive"),
     ("inbox-unarchive", "POST"): _own("/inbox/{notification}/unarchive"),
+    ("inbox-push", "GET"): _nothing("/inbox/push"),
+    ("inbox-push", "PUT"): _people("/inbox/push", {"subscription": BROWSER}),
+    ("inbox-browser", "DELETE"): _people("/inbox/push/{browser}"),
     ("inbox-preferences", "GET"): _nothing("/inbox/preferences", preferences={}),
     ("inbox-preferences", "PUT"): _nothing("/inbox/preferences", {"preferences": {}}),
     ("inbox-action", "POST"): _own("/inbox/{notification}/actions/approve"),

@@ -110,6 +110,7 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
         "push": str(_pushed(app, device, is_test=is_test)),
         "device": device,
         "discarded": device_id("another-token-of-adas"),
+        "browser": device_id("https://web.push.apple.com/adas"),
         "token": token,
         "jti": claims_of(token)["jti"],
         "broadcast": app.post("/broadcasts", BROADCAST, headers=BROADCAST_KEY).json()["id"],

@@ -127,6 +127,18 @@ export class Api {
     return this.json<Preferences>("PUT", "/preferences", chosen);
   }
 
+  push(): Promise<{ application_server_key: string | null }> {
+    return this.json("GET", "/push");
+  }
+
+  registerBrowser(browser: unknown): Promise<{ id: string; token: string }> {
+    return this.json("PUT", "/push", browser);
+  }
+
+  async removeBrowser(id: string): Promise<void> {
+    await this.request("DELETE", `/push/${encodeURIComponent(id)}`);
+  }
+
   /** Mark a part of all as read. Return whether that was everything. */
   async readPart(): Promise<boolean> {
     const answer = await this.json<{ is_complete?: boolean }>("POST", "/read-all");
@@ -141,18 +153,22 @@ export class Api {
   }
 
   private async json<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const answer = await this.request(method, path, body);
+    try {
+      return (await answer.json()) as T;
+    } catch (error) {
+      throw new ApiError(0, String(error));
+    }
+  }
+
+  private request(method: string, path: string, body?: unknown): Promise<Response> {
     const url = (token: Token): string =>
       `${this.service ?? new URL(token.stream_url).origin}/api/v1/inbox${path}`;
     const signal = AbortSignal.timeout(REQUEST_SECONDS * 1000);
     const sent = body === undefined
       ? {}
       : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-    const answer = await this.authorized(url, { method, cache: "no-store", signal, ...sent });
-    try {
-      return (await answer.json()) as T;
-    } catch (error) {
-      throw new ApiError(0, String(error));
-    }
+    return this.authorized(url, { method, cache: "no-store", signal, ...sent });
   }
 
   // A token that expires in the middle of anything is replaced once, unseen by the caller.

@@ -1,4 +1,4 @@
-export { ApiError, tokenFrom } from "./api.ts";
+export { Api, ApiError, tokenFrom, Tokens } from "./api.ts";
 export { Inbox, type InboxOptions } from "./inbox.ts";
 export { isOn, preferenceFor, switchCategory, switchType } from "./preferences.ts";
 export { normalizedLocale } from "./locale.ts";
