@@ -14,10 +14,11 @@ from django.test import Client
 
 WEB = Path(settings.BASE_DIR, "clients", "web")
 VERSION = json.loads((WEB / "inbox" / "package.json").read_text())["version"]
-BUNDLE = Path(settings.BASE_DIR, "static", "inbox", f"{VERSION}.js")
+STATIC = Path(settings.BASE_DIR, "static")
+BUNDLE = STATIC / "inbox" / f"{VERSION}.js"
 GUIDE = Path(settings.BASE_DIR, "docs", "guides", "inbox.md")
-MAX_BYTES = 25 * 1024
-"""Of the compressed file, which an app's page loads."""
+MAX_BYTES = {"inbox": 25 * 1024, "push-button": 5 * 1024, "push": 2 * 1024}
+"""Of the compressed files, by folder. An app's page loads them."""
 
 
 def _run(*command: str) -> None:
@@ -40,11 +41,15 @@ def test_packages_pass_their_tests_and_give_the_served_file(tmp_path: Path) -> N
     _run("npm", "run", "check")
     _run("npm", "test")
     _run("node", "build.js", str(tmp_path))
-    assert (tmp_path / BUNDLE.name).read_bytes() == BUNDLE.read_bytes(), "run make web"
+    built = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.js")}
+    assert built == {Path(name, f"{VERSION}.js") for name in MAX_BYTES}
+    for path in built:
+        assert (tmp_path / path).read_bytes() == (STATIC / path).read_bytes(), "run make web"
 
 
-def test_served_file_is_small() -> None:
-    assert len(gzip.compress(BUNDLE.read_bytes())) <= MAX_BYTES
+def test_served_files_are_small() -> None:
+    for name, limit in MAX_BYTES.items():
+        assert len(gzip.compress((STATIC / name / f"{VERSION}.js").read_bytes())) <= limit, name
 
 
 def test_guide_names_the_file_and_its_hash() -> None:
