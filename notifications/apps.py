@@ -34,7 +34,7 @@ class NotificationsConfig(AppConfig):
 
 
 def _after_migrate(**_: Any) -> None:
-    from .catalog import retention, types
+    from .catalog import retention, shipped_types
 
-    types.add_missing_types()
+    shipped_types.add_missing_types()
     retention.add_missing_policies()

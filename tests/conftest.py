@@ -18,7 +18,7 @@ from pymongo import WriteConcern
 
 from monitoring import alert_rules
 from notifications import callback_events
-from notifications.catalog import retention, types
+from notifications.catalog import retention, shipped_types
 from notifications.content import templates as content_templates
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.queueing import backlog
@@ -199,7 +199,7 @@ def _empty_what_was_written() -> None:
         if not name.startswith("django_celery_beat"):
             database[name].delete_many({})
     if "notification_types" in names:
-        types.add_missing_types()
+        shipped_types.add_missing_types()
     if "alert_rules" in names:
         alert_rules.add_missing_rules()
     if "retention_policies" in names:

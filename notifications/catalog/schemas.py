@@ -5,7 +5,7 @@ No text has a value from the data: it may be a secret, and refusals of bulk call
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,11 @@ class DataSchema:
 
     def find_mismatches(self, data: Mapping[str, Any]) -> list[FieldProblem]:
         """Return where data differs from the schema, with pointers below ``/data``."""
-        return find_mismatches(self.text, data, pointer="/data")
+        # A variable that is missing has the same code, whether schema or template needs it.
+        return [
+            replace(problem, code="missing_variable") if problem.code == "required" else problem
+            for problem in find_mismatches(self.text, data, pointer="/data")
+        ]
 
 
 def data_schema(text: str | None, mode: str | None) -> DataSchema | None:

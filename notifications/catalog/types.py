@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -13,16 +13,14 @@ from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.sms import TextRules
-from domain.states import Category, Priority, SchemaMode
-from domain.time import utc_now
+from domain.states import Category, Priority
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
-from .default_types import DEFAULT_TYPES
 from .digests import digest_of
-from .plans import DEFAULT_FALLBACK_AFTER_SECONDS, plan_of
+from .plans import plan_of
 from .schemas import DataSchema, data_schema
 from .texts import DEFAULT_RULES, rules_of
 
@@ -236,37 +234,6 @@ def text_rules(slug: str) -> TextRules:
 def invalidate_types() -> None:
     """Make every process reload the types. Raises PyMongoError."""
     _snapshot_cache.invalidate()
-
-
-def add_missing_types() -> int:
-    """Store the shipped types that are missing. Return how many."""
-    now = utc_now()
-    added = 0
-    for default in DEFAULT_TYPES:
-        fields = asdict(default)
-        slug = fields.pop("slug")
-        for name in ("channels", "sensitive_variables"):
-            fields[name] = [str(value) for value in fields[name]]
-        fields["approved_templates"] = list(fields["approved_templates"])
-        for name in ("category", "priority", "on_unknown"):
-            fields[name] = str(fields[name])
-        fields |= {
-            "categories": [fields["category"]],
-            "template_version": 0,
-            "schema": "",
-            "schema_mode": SchemaMode.REJECT.value,
-            "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
-            "is_active": True,
-            "created_at": now,
-            "updated_at": now,
-        }
-        result = NOTIFICATION_TYPES().update_one(
-            {"_id": slug}, {"$setOnInsert": fields}, upsert=True
-        )
-        added += result.upserted_id is not None
-    if added:
-        invalidate_types()
-    return added
 
 
 def _read_snapshot() -> _Snapshot:

@@ -320,13 +320,9 @@ def _render(
     try:
         subject, body = render(data=data, render_cache=cache)
     except TemplateError as first:
-        # The schema may have found the same.
-        reported = {problem.pointer for problem in problems.problems}
         for problem in _all_problems(first, data, render):
-            pointer = _variable_pointer(problem.variable)
-            if pointer not in reported:
-                hint = _near_miss(problem.variable, data)
-                problems.add(pointer, problem.code, problem.text + hint)
+            hint = _near_miss(problem.variable, data)
+            problems.add(_variable_pointer(problem.variable), problem.code, problem.text + hint)
         return None, None
     if len(subject) > SUBJECT_LENGTH:
         problems.add("/data", "too_long", f"The subject exceeds {SUBJECT_LENGTH} characters.")

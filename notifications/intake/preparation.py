@@ -161,9 +161,6 @@ def prepare(
         type_config = replace(type_config, template_version=caller.template_version)
     if type_config.digest is not None and DIGEST_VARIABLE in request.data:
         problems.add(f"/data/{DIGEST_VARIABLE}", "reserved", "Reserved for the digest.")
-    mismatches: Sequence[FieldProblem] = ()
-    if not is_data_checked:
-        mismatches = _check_data(request, given, type_config=type_config, problems=problems)
     deliveries, plan = choose_channels(
         request,
         type_config=type_config,
@@ -184,6 +181,9 @@ def prepare(
         problems=problems,
         render_cache=render_cache,
     )
+    mismatches: Sequence[FieldProblem] = ()
+    if not is_data_checked:
+        mismatches = _check_data(request, given, type_config=type_config, problems=problems)
     check_push_size(
         content,
         deliveries,
@@ -310,8 +310,11 @@ def _check_data(
         found = [problem for problem in found if problem.pointer not in added]
     if not found or template_type.schema.mode is SchemaMode.WARN:
         return found
+    # The template says more about a variable that it lacks.
+    reported = {problem.pointer for problem in problems.problems}
     for problem in found:
-        problems.add(problem.pointer, problem.code, problem.detail)
+        if problem.pointer not in reported:
+            problems.add(problem.pointer, problem.code, problem.detail)
     return ()
 
 

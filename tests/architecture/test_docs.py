@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from access.models import Scope
 from callbacks.events import EventType
-from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.shipped_types import shipped_types
 from notifications.models import Notification
 from tests.support.openapi import api_document
 from tests.support.source import ROOT
@@ -240,18 +240,20 @@ def test_page_names_no_scope_event_or_path_that_is_not_there(page: str) -> None:
 def types_table() -> str:
     """Return the rows of the shipped types, as docs/reference/types.md has them."""
     rows = []
-    for default in DEFAULT_TYPES:
+    for default in shipped_types():
         variables = ", ".join(
-            f"`{name}` (secret)" if name in default.sensitive_variables else f"`{name}`"
-            for name in default.example_data
+            f"`{name}` (secret)" if name in default.definition.sensitive_variables else f"`{name}`"
+            for name in default.definition.example_data
         )
-        templates = dict.fromkeys(f"`{each['name']}`" for each in default.approved_templates)
+        templates = dict.fromkeys(
+            f"`{each['name']}`" for each in default.fields["approved_templates"]
+        )
         cells = (
             f"`{default.slug}`",
-            default.description,
+            default.definition.description,
             variables or "\N{EN DASH}",
-            ", ".join(default.channels),
-            f"{default.category}, {default.priority}",
+            ", ".join(default.definition.channels),
+            f"{default.definition.category}, {default.definition.priority}",
             ", ".join(templates) or "\N{EN DASH}",
         )
         rows.append(f"| {' | '.join(cells)} |")

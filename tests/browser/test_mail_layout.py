@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from domain.channels import Channel
 from domain.content import Content, Recipient
-from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.shipped_types import shipped_types
 from notifications.content import rendering
 from notifications.content.rendering import render_message, render_text
 
@@ -23,7 +23,7 @@ SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="400">'
     '<rect width="9" height="9"/></svg>'
 )
-TEMPLATED = {d.slug: d for d in DEFAULT_TYPES if rendering.exists(d.slug)}
+TEMPLATED = {d.slug: d for d in shipped_types() if rendering.exists(d.slug)}
 CONTRASTS = """() => {
   const parse = (color) => color.match(/[\\d.]+/g).map(Number);
   const light = (color) => {
@@ -67,7 +67,7 @@ def mail(content: Content, *, locale: str = "en", **data: object) -> str:
 
 @cache
 def of_type(slug: str, *, locale: str) -> str:
-    data = dict(TEMPLATED[slug].example_data)
+    data = dict(TEMPLATED[slug].definition.example_data)
     person = Recipient(name="Ada", locale=locale)
     subject, body = render_text(name=slug, data=data, recipient=person)
     content = Content(subject=subject, body=body, template_id=slug, deep_link=LINK)

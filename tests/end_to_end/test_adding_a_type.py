@@ -11,7 +11,7 @@ from django.conf import settings
 
 from domain.channels import Channel
 from notifications.catalog import types
-from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.shipped_types import shipped_types
 from notifications.content import rendering
 from notifications.content.templates import Part
 from notifications.store.reading import content_of, recipient_of
@@ -81,7 +81,7 @@ def test_type_is_added_with_two_files_and_a_document(
     folder.mkdir()
     (folder / "subject.txt").write_text("Parcel {{ parcel }} is found\n")
     (folder / "body.txt").write_text("We have found parcel {{ parcel }}.\n")
-    shipped = types.read_type(DEFAULT_TYPES[0].slug)
+    shipped = types.read_type(shipped_types()[0].slug)
     assert shipped is not None
     collection("notification_types").insert_one(
         {**shipped, "_id": "parcel_found", "name": "Parcel found"}

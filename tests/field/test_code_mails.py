@@ -5,15 +5,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.shipped_types import shipped_types
 from notifications.content import exposure
 from notifications.content.engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT
 from notifications.content.linting import lint_template
 from tests.support.tables import each_case
 
-CODE_TYPE = next(type_ for type_ in DEFAULT_TYPES if type_.slug == "mfa_code")
+CODE_TYPE = next(type_ for type_ in shipped_types() if type_.slug == "mfa_code")
 DATA = {
-    **CODE_TYPE.example_data,
+    **CODE_TYPE.definition.example_data,
     "app": "Shop",
     "support": "help@shop.example",
     "login": "https://shop.example/login",
@@ -39,7 +39,7 @@ def test_message_with_a_code_is_accepted_or_says_what_to_change(
         name="mfa_code",
         parts={"default": {part: source}},
         example_data=DATA,
-        sensitive=frozenset(CODE_TYPE.sensitive_variables),
+        sensitive=frozenset(CODE_TYPE.definition.sensitive_variables),
     )
     if told:
         assert told in found[0].reason, address

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from domain.time import utc_now
+from notifications.catalog import types
 from notifications.content import templates
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pages, pointers, request
@@ -95,6 +96,7 @@ def test_type_without_files_uses_a_published_version(app: App) -> None:
 
 
 def test_variable_missing_for_the_published_version_is_reported(app: App) -> None:
+    types.define_type("payment_confirmed", {"schema": ""}, now=utc_now())
     create(app, {"default": {"whatsapp": "{{ amount }}", "body": "{{ order_id }}"}})
     publish(app, 1)
     data = {"order_id": 1, "video_title": "Sunrise"}

@@ -10,8 +10,8 @@ from access.models import Scope
 from domain.channels import Channel
 from domain.states import Priority
 from notifications.catalog import types
-from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.plans import fallback_plan
+from notifications.catalog.shipped_types import shipped_types
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.mongo.query_plans import plans
@@ -168,10 +168,10 @@ def test_disabled_type_is_readable_and_not_usable(app: App) -> None:
     assert pointers(app.notify(type="parcel_lost"))["/type"] == "unknown_type"
 
 
-@each_case("default", DEFAULT_TYPES)
+@each_case("default", shipped_types())
 def test_every_shipped_type_round_trips(app: App, default: Any) -> None:
     body = app.get(f"/types/{default.slug}").json()
-    assert body["name"] == default.name
+    assert body["name"] == default.definition.name
     derived = ("slug", "template_version", "created_at", "updated_at")
     same = {name: value for name, value in body.items() if name not in derived}
     again = app.put(f"/types/{default.slug}", same)
@@ -250,7 +250,7 @@ def test_types_are_listed_by_slug(app: App) -> None:
     app.put(PATH, MINIMAL | {"is_active": False})
     found = [listed_type for page in pages(app.get, "/types", limit=5) for listed_type in page]
     slugs = [listed_type["slug"] for listed_type in found]
-    assert slugs == sorted({"parcel_lost", *(default.slug for default in DEFAULT_TYPES)})
+    assert slugs == sorted({"parcel_lost", *(default.slug for default in shipped_types())})
     listed = next(listed_type for listed_type in found if listed_type["slug"] == "parcel_lost")
     assert listed == app.get(PATH).json()
 
@@ -322,7 +322,7 @@ def test_disabled_sensitive_type_is_not_rerouted_before_it_is_enabled_again(app:
 
 def test_rest_of_a_login_code_is_changed_without_types_admin(app: App) -> None:
     editor = new_app("editor", Scope.TEMPLATES_WRITE)
-    for default in DEFAULT_TYPES:
+    for default in shipped_types():
         before = _as_sent(app, default.slug)
         assert editor.put(f"/types/{default.slug}", before).status_code == 200, default.slug
     change = {"name": "Code", "description": "New.", "max_retries": 1, "sensitive_variables": []}

@@ -10,9 +10,10 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 from console.types.diff import LineChange, changes
+from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import types
-from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog.shipped_types import ShippedType, shipped_types
 from notifications.content import templates
 from notifications.models import Notification, NotificationType
 from notifyproject.db.collections import collection
@@ -62,8 +63,8 @@ def stored(slug: str = SLUG, **texts: str) -> int:
     return version.number
 
 
-@each_case("default", sampled(DEFAULT_TYPES, each=4))
-def test_page_previews_every_channel(console: Client, default: DefaultType) -> None:
+@each_case("default", sampled(shipped_types(), each=4))
+def test_page_previews_every_channel(console: Client, default: ShippedType) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
     assert [channel.name for channel in preview.channels] == [
@@ -71,7 +72,7 @@ def test_page_previews_every_channel(console: Client, default: DefaultType) -> N
     ]
     assert all(channel.subject and channel.text for channel in preview.channels)
     assert [channel.name for channel in preview.channels if channel.is_default] == [
-        channel.spec.label for channel in default.channels
+        Channel(name).spec.label for name in default.definition.channels
     ]
 
 
@@ -277,9 +278,8 @@ def test_saving_a_type_keeps_the_published_version(console: Client) -> None:
     form = console.get(page(SLUG)).context["adminform"].form
     data = {name: value for name, value in form.initial.items() if value is not None}
     templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
-    response = console.post(
-        page(SLUG), data | {"name": "Paid", "example_data": "{}", "approved_templates": "[]"}
-    )
+    emptied = {"example_data": "{}", "schema": "", "approved_templates": "[]"}
+    response = console.post(page(SLUG), data | {"name": "Paid", **emptied})
     assert response.status_code == 302
     assert NotificationType.objects.get(pk=SLUG).name == "Paid"
     assert types.get_template_version(SLUG) == number

@@ -7,7 +7,6 @@ import pytest
 from api.types.schemas import TypeView
 from console.types.form import NotificationTypeForm
 from notifications.catalog import definitions
-from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest
 from notifications.models import NotificationType
 from notifications.validation import ChannelNames, InvalidRequestError
@@ -28,17 +27,6 @@ def test_api_fields_equal_stored_fields() -> None:
 def test_console_form_has_the_same_fields() -> None:
     # The goal of a plan is a choice beside its steps.
     assert set(NotificationTypeForm.base_fields) == FORM_FIELDS | {"slug", "plan_until"}
-
-
-@each_case("default", DEFAULT_TYPES)
-def test_shipped_types_are_valid(default: Any) -> None:
-    shipped = {name: getattr(default, name) for name in FIELDS if hasattr(default, name)}
-    lists = {name: list(shipped[name]) for name in ("channels", "sensitive_variables")}
-    lists["approved_templates"] = [
-        WhatsAppTemplateRequest(**template) for template in default.approved_templates
-    ]
-    stored = definitions.validate_type(default.slug, TypeRequest(**(shipped | lists)))
-    assert stored["approved_templates"] == list(default.approved_templates)
 
 
 TEMPLATE = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}

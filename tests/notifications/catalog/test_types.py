@@ -6,7 +6,11 @@ import pytest
 
 from domain.channels import Channel
 from notifications.catalog import types
-from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog.shipped_types import (
+    ShippedType,
+    add_missing_types,
+    shipped_types,
+)
 from notifications.catalog.types import UnknownTypeError
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection
@@ -20,19 +24,21 @@ def change(slug: str, **fields: Any) -> None:
     types.invalidate_types()
 
 
-@each_case("default", DEFAULT_TYPES)
-def test_migration_adds_every_shipped_type(default: DefaultType) -> None:
+@each_case("default", shipped_types())
+def test_migration_adds_every_shipped_type(default: ShippedType) -> None:
     kind = types.get_type(default.slug)
+    given = default.definition
     assert (kind.slug, kind.category, kind.priority) == (
         default.slug,
-        default.category,
-        default.priority,
+        given.category,
+        given.priority,
     )
-    assert kind.channels == default.channels
-    assert kind.max_retries == default.max_retries
-    assert kind.ttl_seconds == default.ttl_seconds
-    assert kind.on_unknown is default.on_unknown
-    assert kind.sensitive_variables == frozenset(default.sensitive_variables)
+    assert list(kind.channels) == given.channels
+    assert kind.max_retries == given.max_retries
+    assert kind.ttl_seconds == given.ttl_seconds
+    assert kind.on_unknown == given.on_unknown
+    assert kind.sensitive_variables == frozenset(given.sensitive_variables)
+    assert (kind.schema is not None) == bool(given.example_data)
 
 
 def test_shipped_type_is_stored_as_a_model() -> None:
@@ -92,25 +98,25 @@ def test_disabled_type_is_unknown() -> None:
 
 def test_changed_types_are_kept() -> None:
     change("mfa_code", ttl_seconds=60, channels=["whatsapp"])
-    assert types.add_missing_types() == 0
+    assert add_missing_types() == 0
     assert types.get_type("mfa_code").ttl_seconds == 60
     assert types.get_type("mfa_code").channels == (Channel.WHATSAPP,)
 
 
 def test_disabled_types_stay_disabled() -> None:
     change("mfa_code", is_active=False)
-    types.add_missing_types()
+    add_missing_types()
     with pytest.raises(UnknownTypeError):
         types.get_type("mfa_code")
 
 
 def test_missing_type_is_added_again() -> None:
     collection("notification_types").delete_one({"_id": "mfa_code"})
-    assert types.add_missing_types() == 1
+    assert add_missing_types() == 1
     assert types.get_type("mfa_code").slug == "mfa_code"
 
 
 def test_types_are_added_to_an_empty_collection() -> None:
     collection("notification_types").delete_many({})
-    assert types.add_missing_types() == len(DEFAULT_TYPES)
-    assert types.add_missing_types() == 0
+    assert add_missing_types() == len(shipped_types())
+    assert add_missing_types() == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.channels import Channel
 from domain.content import Attachment, Content, Recipient
-from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog.shipped_types import ShippedType, shipped_types
 from notifications.catalog.types import MASK, WhatsAppTemplate
 from notifications.content.engine import TemplateError
 from notifications.content.rendering import (
@@ -27,7 +27,7 @@ from tests.support.factories.notifications import write_template as write
 from tests.support.tables import each_case
 
 ADA = Recipient(email="ada@example.com", name="Ada")
-TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
+TEMPLATED = [default for default in shipped_types() if exists(default.slug)]
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -45,24 +45,28 @@ def body_of(folder: Path, body: str, *, recipient: Recipient = ADA, **data: Any)
 
 
 def test_only_types_with_inline_content_have_no_template() -> None:
-    without = {default.slug for default in DEFAULT_TYPES} - {default.slug for default in TEMPLATED}
+    without = {default.slug for default in shipped_types()} - {
+        default.slug for default in TEMPLATED
+    }
     assert without == {"transactional", "marketing", "alert"}
 
 
 @each_case("default", TEMPLATED)
-def test_example_values_are_shown(default: DefaultType) -> None:
-    texts = "".join(render_text(name=default.slug, data=default.example_data, recipient=ADA))
-    for name, value in default.example_data.items():
+def test_example_values_are_shown(default: ShippedType) -> None:
+    texts = "".join(
+        render_text(name=default.slug, data=default.definition.example_data, recipient=ADA)
+    )
+    for name, value in default.definition.example_data.items():
         shown = "14:35" if name == "start_time" else str(value)
         if not name.endswith(("_date", "_start", "_end")) or name == "hours_until_start":
             assert shown in texts
 
 
 @each_case("default", TEMPLATED)
-def test_shipped_templates_name_missing_variables(default: DefaultType) -> None:
+def test_shipped_templates_name_missing_variables(default: ShippedType) -> None:
     optional = {"expires_in", "minutes_until_start"}
-    for name in default.example_data.keys() - optional:
-        data = {k: v for k, v in default.example_data.items() if k != name}
+    for name in default.definition.example_data.keys() - optional:
+        data = {k: v for k, v in default.definition.example_data.items() if k != name}
         with pytest.raises(TemplateError) as problem:
             render_text(name=default.slug, data=data, recipient=ADA)
         assert problem.value.code == "missing_variable"
@@ -70,8 +74,8 @@ def test_shipped_templates_name_missing_variables(default: DefaultType) -> None:
 
 
 @each_case("default", TEMPLATED)
-def test_secrets_of_shipped_types_are_in_their_examples(default: DefaultType) -> None:
-    assert set(default.sensitive_variables) <= default.example_data.keys()
+def test_secrets_of_shipped_types_are_in_their_examples(default: ShippedType) -> None:
+    assert set(default.definition.sensitive_variables) <= default.definition.example_data.keys()
 
 
 @given(value=json_values)
@@ -79,9 +83,9 @@ def test_secrets_of_shipped_types_are_in_their_examples(default: DefaultType) ->
 @example(value="9999999999999999999")
 def test_shipped_template_renders_or_raises_a_template_error(value: Any) -> None:
     for name, variable in (("contest_reminder", "start_time"), ("payment_confirmed", "amount")):
-        default = next(d for d in DEFAULT_TYPES if d.slug == name)
+        default = next(d for d in shipped_types() if d.slug == name)
         with contextlib.suppress(TemplateError):
-            data = {**default.example_data, variable: value}
+            data = {**default.definition.example_data, variable: value}
             render_text(name=name, data=data, recipient=ADA)
 
 

@@ -7,15 +7,15 @@ from typing import Any
 from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.sms import Encoding, encode
-from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog.shipped_types import ShippedType, shipped_types
 from notifications.content import linting, templates
 from notifications.content.rendering import exists, render_message, render_text
 from notifications.content.templates import DEFAULT_LANGUAGE, Part
 from providers.contract import Message
 from tests.support.tables import each_case
 
-TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
-BY_SLUG = {default.slug: default for default in DEFAULT_TYPES}
+TEMPLATED = [default for default in shipped_types() if exists(default.slug)]
+BY_SLUG = {default.slug: default for default in shipped_types()}
 LANGUAGES = (DEFAULT_LANGUAGE, "pt")
 PORTUGUESE = re.compile(r"[\u00e3\u00e7\u00e1\u00e9\u00ed\u00f3\u00fa\u00ea\u00e0]")
 
@@ -24,29 +24,32 @@ def rendered(
     slug: str, channel: Channel, *, locale: str = "en", zone: str | None = None, **data: Any
 ) -> Message:
     recipient = Recipient(name="Ada", locale=locale, timezone=zone)
-    known = {**BY_SLUG[slug].example_data, **data}
+    known = {**BY_SLUG[slug].definition.example_data, **data}
     subject, body = render_text(name=slug, data=known, recipient=recipient)
     content = Content(subject=subject, body=body, template_id=slug)
     return render_message(channel=channel, content=content, data=known, recipient=recipient)
 
 
 @each_case("default", TEMPLATED)
-def test_templates_have_every_part_in_both_languages(default: DefaultType) -> None:
+def test_templates_have_every_part_in_both_languages(default: ShippedType) -> None:
     parts = templates.shipped_texts(default.slug)
     assert set(parts) == set(LANGUAGES)
     for language in LANGUAGES:
         # A push title would repeat the subject.
         assert set(parts[language]) == {*Part} - {Part.PUSH_TITLE}
-    sensitive = frozenset(default.sensitive_variables)
+    sensitive = frozenset(default.definition.sensitive_variables)
     faults = linting.lint_template(
-        name=default.slug, parts=parts, example_data=default.example_data, sensitive=sensitive
+        name=default.slug,
+        parts=parts,
+        example_data=default.definition.example_data,
+        sensitive=sensitive,
     )
     assert faults == []
 
 
 @each_case("channel", Channel)
 @each_case("default", TEMPLATED)
-def test_every_channel_has_english_and_portuguese(default: DefaultType, channel: Channel) -> None:
+def test_every_channel_has_english_and_portuguese(default: ShippedType, channel: Channel) -> None:
     english = rendered(default.slug, channel)
     portuguese = rendered(default.slug, channel, locale="pt-BR")
     assert english.text != portuguese.text
@@ -63,7 +66,7 @@ def test_every_channel_has_english_and_portuguese(default: DefaultType, channel:
 
 
 @each_case("default", TEMPLATED)
-def test_text_message_is_one_part_in_each_language(default: DefaultType) -> None:
+def test_text_message_is_one_part_in_each_language(default: ShippedType) -> None:
     """Portuguese letters such as ã and ç would make it Unicode, with 70 characters a part."""
     for locale in ("en", "pt"):
         message = rendered(default.slug, Channel.SMS, locale=locale)
@@ -72,10 +75,10 @@ def test_text_message_is_one_part_in_each_language(default: DefaultType) -> None
 
 
 @each_case("default", TEMPLATED)
-def test_html_shows_the_values_of_the_text(default: DefaultType) -> None:
+def test_html_shows_the_values_of_the_text(default: ShippedType) -> None:
     for locale in ("en", "pt"):
         message = rendered(default.slug, Channel.EMAIL, locale=locale)
-        for name, value in default.example_data.items():
+        for name, value in default.definition.example_data.items():
             if not name.endswith(("_date", "_time", "_start", "_end")):
                 assert str(value) in str(message.html), name
 
@@ -127,6 +130,6 @@ def test_maintenance_on_one_day_names_the_day_once() -> None:
 def test_greeting_needs_a_name() -> None:
     nameless = Recipient()
     for slug in ("order_shipped", "kyc_approved", "kyc_rejected", "user_activation"):
-        data = BY_SLUG[slug].example_data
+        data = BY_SLUG[slug].definition.example_data
         assert rendered(slug, Channel.EMAIL).text.startswith("Hello Ada,\n\n")
         assert render_text(name=slug, data=data, recipient=nameless)[1][:2] in ("Yo", "We")

@@ -1,7 +1,7 @@
 """Notifications in any state, reached by the store's own transitions, and records built by hand."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import Category, DeliveryStatus, Priority
 from notifications.catalog import types
-from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.shipped_types import shipped_types
 from notifications.content.templates import Part
 from notifications.documents.notification import (
     NOTIFICATIONS,
@@ -230,8 +230,8 @@ def stored_device(device_id: str) -> dict[str, Any]:
 FIXED_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 """For records that are built without a database."""
 SHIPPED = {
-    default.slug: types._parse_type({"_id": default.slug, **asdict(default)})
-    for default in DEFAULT_TYPES
+    default.slug: types._parse_type({"_id": default.slug, **default.fields})
+    for default in shipped_types()
 }
 
 MORE_THAN_TEXT = Content(

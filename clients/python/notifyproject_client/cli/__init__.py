@@ -1,0 +1,1 @@
+"""The command ``notify``: types and templates as files."""
