@@ -195,7 +195,8 @@ endif
 	touch $@
 
 # The build generates code from openapi.yaml, so any changed file rebuilds it.
-.venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py)
+.venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py \
+    clients/python/notifyproject_client/cli/*.py)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
 

@@ -15,6 +15,7 @@ from . import (
     metrics,
     suppressions,
     topics,
+    type_files,
     unsubscribe,
     webhooks,
 )
@@ -185,6 +186,9 @@ version_1 = [
         get=suppressions.get_suppressions,
         put=suppressions.put_suppression,
         delete=suppressions.lift_suppression,
+    ),
+    route(
+        "type-files", "type-files", get=type_files.list_type_files, post=type_files.push_type_files
     ),
     route("types", "types", get=types.list_types),
     route(TYPE, "type", get=types.get_type, put=types.put_type),

@@ -306,6 +306,12 @@ VERSION_CONFLICT = ProblemType(
     "Concurrent update",
     "Another version was created at the same time. Retry.",
 )
+REVISION_CONFLICT = ProblemType(
+    "revision_conflict",
+    409,
+    "Changed meanwhile",
+    "A type has changed since the revision that the request names. See `errors`.",
+)
 
 TOO_LARGE = ProblemType(
     "too_large", 413, "Request too large", "The body exceeds {kilobytes} KB.", {"kilobytes": 256}

@@ -69,6 +69,7 @@ RESOURCES = (
     "suppressions",
     "limits",
     "types",
+    "type-files",
 )
 """The first segments of the paths, in the order of the document."""
 STREAM = "text/event-stream"

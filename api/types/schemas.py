@@ -16,15 +16,10 @@ from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
 from notifications.catalog.texts import TextRulesRequest
 from notifications.catalog.types import max_priority
-from notifications.content.linting import TemplateFault
 from notifications.content.templates import Part, Parts, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models.catalog import NOTE_LENGTH
-from notifications.validation import (
-    FieldProblem,
-    ProblemCollector,
-    pointer_token,
-)
+from notifications.validation import ProblemCollector
 
 from ..http.body import convert
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug, view_of
@@ -172,18 +167,12 @@ def template_parts(raw: Mapping[str, Any]) -> tuple[Parts, str]:
     problems = ProblemCollector()
     problems.check_one_line(request.note, "/note")
     problems.raise_if_any()
-    given = {
+    return given_parts(request.parts), request.note
+
+
+def given_parts(parts: Mapping[str, PartsRequest]) -> Parts:
+    """Return the texts that a request has, by language and part."""
+    return {
         language: {k: v for k, v in msgspec.structs.asdict(texts).items() if v is not None}
-        for language, texts in request.parts.items()
+        for language, texts in parts.items()
     }
-    return given, request.note
-
-
-def template_error(fault: TemplateFault) -> FieldProblem:
-    """Return the field error for a fault in a template."""
-    pointer = "/parts"
-    if fault.language is not None:
-        pointer += f"/{pointer_token(fault.language)}"
-    return FieldProblem(
-        f"{pointer}/{fault.part}" if fault.part else pointer, fault.code, fault.text
-    )

@@ -43,7 +43,6 @@ from .schemas import (
     TemplateVersionView,
     TypeList,
     TypeView,
-    template_error,
     template_parts,
     type_view,
     version_view,
@@ -172,7 +171,7 @@ def create_template_version(request: ClientRequest, slug: str) -> Response:
         is_marketing=document["category"] == Category.MARKETING,
     )
     if faults:
-        raise InvalidRequestError([template_error(fault) for fault in faults])
+        raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
     version = templates.create_version(
         type_slug=slug,
         parts=parts,
@@ -210,7 +209,7 @@ def publish_template_version(request: ClientRequest, slug: str, number: str) -> 
             raise
     document = _type_or_404(slug)
     if faults := linting.find_exposures(slug, document, version=int(number)):
-        raise InvalidRequestError([template_error(fault) for fault in faults])
+        raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
     templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
     _record(request, slug, f"Template version {int(number)} published.")
     return Response(_version_view_or_404(slug, number))

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from pymongo.client_session import ClientSession
+
 from domain.channels import Channel
 from domain.digests import Digest
 from domain.plans import Plan
@@ -168,17 +170,34 @@ def is_locked(slug: str, template_id: str | None = None) -> bool:
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     """Store a type with these fields and keep its template version. Return whether it is new."""
+    is_new = store_type(slug, fields, now=now)
+    invalidate_types()
+    return is_new
+
+
+def store_type(
+    slug: str,
+    fields: Mapping[str, Any],
+    *,
+    now: datetime,
+    session: ClientSession | None = None,
+) -> bool:
+    """Store a type with these fields, in a transaction if there is a session.
+
+    Return whether it is new. Processes know it once :func:`invalidate_types` was called.
+    """
     category = [fields["category"]] if "category" in fields else []
+    inserted = {"template_version": 0, "created_at": now}
     result = NOTIFICATION_TYPES().update_one(
         {"_id": slug},
         {
             "$set": {**fields, "updated_at": now},
             "$addToSet": {"categories": {"$each": category}},
-            "$setOnInsert": {"template_version": 0, "created_at": now},
+            "$setOnInsert": {k: v for k, v in inserted.items() if k not in fields},
         },
         upsert=True,
+        session=session,
     )
-    invalidate_types()
     return result.upserted_id is not None
 
 

@@ -15,6 +15,7 @@ from notifications.content.templates import LAYOUT_PART
 from ..catalog.texts import DEFAULT_RULES, encode_text
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
+from ..validation import FieldProblem, pointer_token
 from . import exposure, inlining, templates
 from .engine import (
     HTML_ENVIRONMENT,
@@ -151,6 +152,16 @@ def find_exposures(
         has_digest=fields.get("digest") is not None,
     )
     return [*wordings, *(fault for fault in faults if fault.code == exposure.CODE)]
+
+
+def field_problem(fault: TemplateFault) -> FieldProblem:
+    """Return the field error for a fault in a template."""
+    pointer = "/parts"
+    if fault.language is not None:
+        pointer += f"/{pointer_token(fault.language)}"
+    return FieldProblem(
+        f"{pointer}/{fault.part}" if fault.part else pointer, fault.code, fault.text
+    )
 
 
 def _check_wordings(

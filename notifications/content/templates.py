@@ -169,7 +169,7 @@ def create_version(
         newest = list_versions(type_slug=type_slug, limit=1)
         number = newest[0].number + 1 if newest else 1
         document: TemplateVersionDocument = {
-            "_id": _version_id(type_slug, number),
+            "_id": version_id(type_slug, number),
             "type": type_slug,
             "number": number,
             "parts": {language: dict(texts) for language, texts in parts.items()},
@@ -192,7 +192,7 @@ def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
     types.set_template_version(type_slug, version=number, now=now)
     if number != SHIPPED_VERSION:
         TEMPLATE_VERSIONS().update_one(
-            {"_id": _version_id(type_slug, number)}, {"$set": {"published_at": now}}
+            {"_id": version_id(type_slug, number)}, {"$set": {"published_at": now}}
         )
 
 
@@ -201,7 +201,7 @@ def get_version(*, type_slug: str, number: int) -> Version | None:
     if number == SHIPPED_VERSION:
         parts = shipped_texts(type_slug)
         return Version(type=type_slug, number=SHIPPED_VERSION, parts=parts) if parts else None
-    document = TEMPLATE_VERSIONS().find_one({"_id": _version_id(type_slug, number)})
+    document = TEMPLATE_VERSIONS().find_one({"_id": version_id(type_slug, number)})
     return _parse_version(document) if document else None
 
 
@@ -210,14 +210,21 @@ def list_versions(
 ) -> list[Version]:
     """Return up to ``limit`` versions, below or above a number, newest first."""
     id_range = {
-        "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
-        "$lt": f"{type_slug};" if below is None else _version_id(type_slug, below),
+        "$gt": version_id(type_slug, above or SHIPPED_VERSION),
+        "$lt": f"{type_slug};" if below is None else version_id(type_slug, below),
     }
     upwards = above is not None
     found = TEMPLATE_VERSIONS().find({"_id": id_range})
     cursor = found.sort("_id", 1 if upwards else -1).limit(limit)
     versions = [_parse_version(document) for document in cursor]
     return versions[::-1] if upwards else versions
+
+
+def read_versions(numbers: Mapping[str, int]) -> dict[str, Parts]:
+    """Return the texts of one version of each type, in one read."""
+    ids = [version_id(slug, number) for slug, number in numbers.items()]
+    found = TEMPLATE_VERSIONS().find({"_id": {"$in": ids}}) if ids else ()
+    return {document["type"]: document["parts"] for document in found}
 
 
 @lru_cache(maxsize=MAX_CACHED_VERSIONS)
@@ -229,7 +236,7 @@ def parts_of(type_slug: str, number: int) -> Parts:
     return version.parts
 
 
-def _version_id(type_slug: str, number: int) -> str:
+def version_id(type_slug: str, number: int) -> str:
     """Return a version's ID. IDs sort by number, and are unique in a sharded collection."""
     return f"{type_slug}:{number:06}"
 

@@ -134,6 +134,10 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("limit", "GET"): _words("/limits/held"),
     ("limit", "PUT"): _words("/limits/weekly", WEEKLY),
     ("limit", "DELETE"): _words("/limits/discarded"),
+    ("type-files", "GET"): _words("/type-files"),
+    ("type-files", "POST"): _words(
+        "/type-files", {"types": [{"slug": "parcel_lost", "definition": KIND}]}
+    ),
     ("types", "GET"): _words("/types"),
     ("type", "GET"): _words(TYPE),
     ("type", "PUT"): _words("/types/parcel_lost", KIND),

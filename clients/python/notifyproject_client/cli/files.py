@@ -107,18 +107,7 @@ def write_type(folder: Path, files: TypeFiles) -> list[Path]:
 
     Return the files that changed. Raises FileError for a name that can't be one of a file.
     """
-    definition = dict(files.definition)
-    schema = definition.pop("schema", None)
-    wanted = {folder / DEFINITION: _definition_text(folder / DEFINITION, definition)}
-    if schema is not None:
-        wanted[folder / SCHEMA] = _schema_text(folder / SCHEMA, schema)
-    for language, texts in files.parts.items():
-        if language != OWN_LANGUAGE and not LANGUAGE.fullmatch(language):
-            raise FileError(folder, f"{language!r} is no language.")
-        for part, text in texts.items():
-            if not NAME.fullmatch(part):
-                raise FileError(folder, f"{part!r} is no part.")
-            wanted[_text_path(folder, language, part)] = f"{text}\n"
+    wanted = {folder / name: text for name, text in texts_of(files, folder).items()}
     changed = [path for path, text in wanted.items() if not path.is_file() or _read(path) != text]
     for path in changed:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,6 +120,33 @@ def write_type(folder: Path, files: TypeFiles) -> list[Path]:
     return changed
 
 
+def texts_of(files: TypeFiles, folder: Path | None = None) -> dict[str, str]:
+    """Return the text of each file of a type, by its name in the type's folder.
+
+    What ``folder`` already says the same keeps its form. Raises FileError for a name that can't be
+    one of a file.
+    """
+    definition = dict(files.definition)
+    schema = definition.pop("schema", None)
+    texts = {DEFINITION: _definition_text(folder and folder / DEFINITION, definition)}
+    if schema is not None:
+        texts[SCHEMA] = _schema_text(folder and folder / SCHEMA, schema)
+    for language, parts in files.parts.items():
+        if language != OWN_LANGUAGE and not LANGUAGE.fullmatch(language):
+            raise FileError(folder or Path(), f"{language!r} is no language.")
+        for part, text in parts.items():
+            if not NAME.fullmatch(part):
+                raise FileError(folder or Path(), f"{part!r} is no part.")
+            texts[text_name(language, part)] = f"{text}\n"
+    return texts
+
+
+def text_name(language: str, part: str) -> str:
+    """Return the name of a text's file in the type's folder."""
+    name = f"{part.removesuffix(_HTML)}.html" if part.endswith(_HTML) else f"{part}.txt"
+    return name if language == OWN_LANGUAGE else f"{language}/{name}"
+
+
 def _text_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
     """Yield the language, the part, and the path of each text."""
     languages = [p for p in folder.glob("*") if p.is_dir() and LANGUAGE.fullmatch(p.name)]
@@ -140,12 +156,6 @@ def _text_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
             yield language, path.stem, path
         for path in sorted(place.glob("*.html")):
             yield language, f"{path.stem}{_HTML}", path
-
-
-def _text_path(folder: Path, language: str, part: str) -> Path:
-    place = folder if language == OWN_LANGUAGE else folder / language
-    is_html = part.endswith(_HTML)
-    return place / (f"{part.removesuffix(_HTML)}.html" if is_html else f"{part}.txt")
 
 
 def _load(text: str) -> Any:
@@ -164,9 +174,9 @@ def _read(path: Path) -> str:
         raise FileError(path, str(error)) from error
 
 
-def _schema_text(path: Path, schema: Mapping[str, Any]) -> str:
+def _schema_text(path: Path | None, schema: Mapping[str, Any]) -> str:
     """Return the text of a schema: the present one, if it says the same."""
-    if path.is_file():
+    if path is not None and path.is_file():
         present = _read(path)
         try:
             if _same(json.loads(present), schema):
@@ -176,11 +186,11 @@ def _schema_text(path: Path, schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
 
 
-def _definition_text(path: Path, definition: Mapping[str, Any]) -> str:
+def _definition_text(path: Path | None, definition: Mapping[str, Any]) -> str:
     """Return the text of a definition, with what the present one says the same of a field."""
     kept: dict[str, str] = {}
     head = ""
-    if path.is_file():
+    if path is not None and path.is_file():
         head, blocks = _blocks(_read(path))
         for name, block in blocks.items():
             comment, text = _without_comments_before(block)

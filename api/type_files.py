@@ -1,0 +1,247 @@
+"""Types with their texts as one value: what the command ``notify`` reads and writes as files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from django.contrib.admin.models import ADDITION, CHANGE
+from msgspec import Meta
+
+from access.models import Scope
+from domain.time import utc_now
+from notifications.catalog import types
+from notifications.catalog.definitions import TypeRequest
+from notifications.content import type_files
+from notifications.content.type_files import (
+    Change,
+    NewContent,
+    Outcome,
+    RevisionConflictError,
+    TypeContent,
+)
+from notifications.models import NotificationType
+from notifications.models.catalog import NOTE_LENGTH
+from notifications.validation import FieldProblem, ProblemCollector
+from notifyproject.platform import audit
+
+from .http import paging
+from .http.body import MAX_BYTES_BULK, MAX_DEPTH, check_values, convert, decode, read_body
+from .http.fields import TypeSlug
+from .http.paging import PageView
+from .http.problems import INSUFFICIENT_SCOPE, REVISION_CONFLICT, VERSION_CONFLICT
+from .http.rendering import Response
+from .http.requests import ClientRequest
+from .openapi.operations import operation
+from .types.schemas import EXAMPLE_PARTS, PartsRequest, given_parts
+
+LIST = "type_files"
+MAX_TYPES = 500
+OUTER_LEVELS = 3  # Of the body around a definition
+EXAMPLE_REVISION = "0a62d1f2f8e85c1b9a3d44f1c7e0b6a5"
+EXAMPLE_DEFINITION = {
+    "name": "Payment confirmed",
+    "category": "transactional",
+    "channels": ["email"],
+    "example_data": {"video_title": "Sunrise", "amount": "49.90"},
+}
+Revision = Annotated[str, Meta(min_length=32, max_length=32, examples=[EXAMPLE_REVISION])]
+
+
+class TypeFileView(msgspec.Struct, kw_only=True, frozen=True):
+    """A type with the texts of its published version."""
+
+    slug: TypeSlug
+    revision: Revision
+    """Differs once the definition or a published text does."""
+    version: Annotated[int, Meta(examples=[0])]
+    """The published template version; 0 is the built-in one."""
+    definition: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DEFINITION])]
+    """The fields of `PUT /types/{slug}` that don't have their default."""
+    parts: Annotated[dict[str, dict[str, str]], Meta(examples=[EXAMPLE_PARTS])]
+
+
+class TypeFileList(PageView[TypeFileView], kw_only=True, frozen=True):
+    """A page of types with their texts, by slug."""
+
+
+class TypeFileRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A type to store, with all texts of its template."""
+
+    slug: Annotated[str, Meta(min_length=1, max_length=64, examples=["payment_confirmed"])]
+    revision: Annotated[
+        Revision | None,
+        Meta(description="The revision that this one was made from; null: the type is new."),
+    ] = None
+    definition: Annotated[TypeRequest, Meta(examples=[EXAMPLE_DEFINITION])]
+    parts: Annotated[
+        dict[str, PartsRequest],
+        Meta(description="By language; none: the type has no template.", examples=[EXAMPLE_PARTS]),
+    ] = {}
+
+
+class TypeFilesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Types to store together. Types that aren't named stay as they are."""
+
+    types: Annotated[list[TypeFileRequest], Meta(min_length=1, max_length=MAX_TYPES)]
+    publish: Annotated[
+        bool,
+        Meta(
+            description="False: new texts are stored as drafts, and nothing that is sent changes."
+        ),
+    ] = False
+    dry_run: Annotated[bool, Meta(description="Checks everything and stores nothing.")] = False
+    note: Annotated[
+        str, Meta(max_length=NOTE_LENGTH, description="Of the new template versions.")
+    ] = ""
+
+
+class TypeChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to one of its types."""
+
+    slug: TypeSlug
+    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    revision: Revision
+    """The revision of the type as it was sent, which it has once it is published."""
+    version: Annotated[int | None, Meta(examples=[1])]
+    """The template version with these texts, published or not; null: it isn't stored."""
+    definition: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DEFINITION])]
+    """As it was sent, without defaults."""
+    parts: Annotated[dict[str, dict[str, str]], Meta(examples=[EXAMPLE_PARTS])]
+
+
+class TypeChangesView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to its types, in the order of the request."""
+
+    results: list[TypeChangeView]
+    is_published: Annotated[bool, Meta(examples=[True])]
+
+
+@operation(scope=Scope.TEMPLATES_WRITE, response=TypeFileList, parameters=paging.PARAMETERS)
+def list_type_files(request: ClientRequest) -> Response:
+    """List the types by slug, each with its published texts."""
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    page = types.page(limit=page_request.limit, cursor=page_request.cursor)
+    links = paging.page_links(page, list_name=LIST, order=types.BY_SLUG)
+    found = type_files.read_contents(page.documents)
+    return Response(TypeFileList(results=[_file_view(each) for each in found], **links))
+
+
+@operation(
+    scope=Scope.TEMPLATES_WRITE,
+    request=TypeFilesRequest,
+    response=TypeChangesView,
+    max_bytes=MAX_BYTES_BULK,
+    problems=(REVISION_CONFLICT, VERSION_CONFLICT),
+)
+def push_type_files(request: ClientRequest) -> Response:
+    """Store types with their texts together: all, or none.
+
+    A type that has changed since its `revision` is a conflict, unless it already is as sent. To
+    repeat a request has no effect. With `publish`, definitions and texts take effect at once and
+    together; without it, new texts become drafts and definitions stay as they are. Changes that
+    make a critical or sensitive type less safe need the scope `types:admin`, as for a single type.
+    """
+    body = _read(request)
+    new = [
+        NewContent(
+            slug=each.slug,
+            definition=each.definition,
+            parts=given_parts(each.parts),
+            replaces=each.revision,
+        )
+        for each in body.types
+    ]
+    try:
+        changes = type_files.plan_changes(new)
+        is_weakened = any(change.weakened for change in changes)
+        if is_weakened and not request.client.has_scope(Scope.TYPES_ADMIN):
+            raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
+        if not body.dry_run:
+            changes = _store(request, changes, note=body.note, publishes=body.publish)
+    except RevisionConflictError as conflict:
+        raise REVISION_CONFLICT.error(
+            errors=[
+                FieldProblem(f"/types/{index}/revision", "changed", "Not the present revision.")
+                for index in conflict.indexes
+            ]
+        ) from None
+    return Response(
+        TypeChangesView(
+            results=[_change_view(change) for change in changes],
+            is_published=body.publish and not body.dry_run,
+        )
+    )
+
+
+def _read(request: ClientRequest) -> TypeFilesRequest:
+    raw = decode(
+        read_body(request._request, limit=MAX_BYTES_BULK), max_depth=MAX_DEPTH + OUTER_LEVELS
+    )
+    given = raw.get("types")
+    for index, each in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(each, Mapping):
+            check_values(each, pointer=f"/types/{index}")
+    body = convert(raw, TypeFilesRequest)
+    problems = ProblemCollector()
+    problems.check_one_line(body.note, "/note")
+    seen: set[str] = set()
+    for index, of_type in enumerate(body.types):
+        if of_type.slug in seen:
+            problems.add(f"/types/{index}/slug", "duplicate", "Another type has this slug.")
+        seen.add(of_type.slug)
+    problems.raise_if_any()
+    return body
+
+
+def _store(
+    request: ClientRequest, changes: Sequence[Change], *, note: str, publishes: bool
+) -> list[Change]:
+    now = utc_now()
+    by = f"app:{request.client.name}"
+    stored = type_files.store_drafts(changes, note=note, created_by=by, now=now)
+    for before, after in zip(changes, stored, strict=True):
+        if before.has_new_texts:
+            _record(request, after, f"Template version {after.content.version} created.")
+    if publishes:
+        type_files.publish(stored, now=now)
+        for change in stored:
+            if change.outcome is not Outcome.UNCHANGED:
+                _record(request, change, _described(change))
+    return stored
+
+
+def _described(change: Change) -> str:
+    message = audit.describe_change(change.before, change.fields, fields=change.fields) or ""
+    return f"{message} Template version {change.content.version} published.".strip()
+
+
+def _record(request: ClientRequest, change: Change, message: str) -> None:
+    audit.record_client_action(
+        request.client,
+        model=NotificationType,
+        object_id=change.content.slug,
+        message=message,
+        flag=ADDITION if change.outcome is Outcome.CREATED else CHANGE,
+    )
+
+
+def _file_view(content: TypeContent) -> TypeFileView:
+    return TypeFileView(
+        slug=content.slug,
+        revision=content.revision,
+        version=content.version,
+        definition=dict(content.definition),
+        parts={language: dict(texts) for language, texts in content.parts.items()},
+    )
+
+
+def _change_view(change: Change) -> TypeChangeView:
+    content = change.content
+    return TypeChangeView(
+        slug=content.slug,
+        outcome=change.outcome,
+        revision=content.revision,
+        version=None if change.has_new_texts else content.version,
+        definition=dict(content.definition),
+        parts={language: dict(texts) for language, texts in content.parts.items()},
+    )

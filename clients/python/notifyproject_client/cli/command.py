@@ -1,0 +1,298 @@
+"""``notify pull``, ``diff``, and ``push``.
+
+Exit codes: 0; 1 for differences or refused types; 2 for invalid use and an unreachable server; 3
+for a conflict.
+"""
+
+import argparse
+import difflib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+import httpx
+
+from . import files
+from .files import FileError, TypeFiles
+from .lock import NAME as LOCK
+from .lock import Lock, Synced, digest
+from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerError, ServerType
+
+OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
+URL, KEY = "NOTIFY_URL", "NOTIFY_API_KEY"
+DEFAULT_TYPES = Path("notify/types")
+
+
+def main() -> None:
+    """Run the command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(
+    words: Sequence[str],
+    *,
+    environment: Mapping[str, str] = os.environ,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    transport: httpx.BaseTransport | None = None,
+) -> int:
+    """Run the command with these words. Return its exit code."""
+    options = _parser().parse_args(words)
+    out, err = out or sys.stdout, err or sys.stderr
+    url, key = options.url or environment.get(URL), environment.get(KEY)
+    if not url or not key:
+        print(f"Set {URL} and {KEY}. The key needs the scope templates:write.", file=err)
+        return INVALID_USE
+    server = Server(url, key=key, transport=transport)
+    try:
+        local = files.read_types(options.types) if options.types.is_dir() else {}
+        chosen = _Chosen(options.slugs)
+        return _COMMANDS[options.command](
+            _Run(
+                options=options,
+                server=server,
+                local=chosen.of(local),
+                chosen=chosen,
+                out=out,
+                err=err,
+            )
+        )
+    except (FileError, ServerError, _UnknownTypeError) as error:
+        print(error, file=err)
+        return INVALID_USE
+    finally:
+        server.close()
+
+
+class _UnknownTypeError(Exception):
+    """A name on the command line that is no type."""
+
+
+class _Chosen:
+    """The types that the command line names; all, if it names none."""
+
+    def __init__(self, slugs: Sequence[str]) -> None:
+        self._slugs = slugs
+
+    def of(self, types: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the chosen ones of these types."""
+        return {s: each for s, each in types.items() if not self._slugs or s in self._slugs}
+
+    def check(self, *known: Mapping[str, Any]) -> None:
+        """Raise _UnknownTypeError for a name that none of these has."""
+        for slug in self._slugs:
+            if not any(slug in types for types in known):
+                raise _UnknownTypeError(f"There is no type {slug}.")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One call of the command."""
+
+    options: argparse.Namespace
+    server: Server
+    local: dict[str, TypeFiles]
+    chosen: _Chosen
+    out: TextIO
+    err: TextIO
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of types."""
+        folder: Path = self.options.types
+        return folder
+
+    def say(self, slug: str, what: str, text: str = "") -> None:
+        """Report what happened to a type, as a line or for ``--json``."""
+        self.events.append({"type": slug, "what": what, **({"text": text} if text else {})})
+        if not self.options.json:
+            print(f"{slug}: {what}", file=self.out)
+            if text:
+                print(text, end="", file=self.out)
+
+    def warn(self, text: str) -> None:
+        """Report what isn't about one type."""
+        print(text, file=self.err)
+
+    def end(self, code: int) -> int:
+        """Write what ``--json`` asks for. Return the exit code."""
+        if self.options.json:
+            print(json.dumps(self.events, ensure_ascii=False), file=self.out)
+        return code
+
+    def lock(self) -> Lock:
+        """Return the lock beside the folder of types."""
+        return Lock(self.folder.parent / LOCK, self.server.url)
+
+
+def _pull(run: _Run) -> int:
+    there = run.server.types()
+    run.chosen.check(run.local, there)
+    lock = run.lock()
+    same: dict[str, Synced] = {}
+    code = OK
+    for slug, of_server in run.chosen.of(there).items():
+        if not files.NAME.fullmatch(slug):
+            raise ServerError(f"{slug!r} is no type.")
+        here = run.local.get(slug)
+        if here != of_server.files and here is not None and not run.options.force:
+            known = lock.get(slug)
+            is_changed_here = known is None or digest(here) != known.files
+            is_changed_there = known is None or of_server.revision != known.revision
+            if is_changed_here and is_changed_there:
+                run.say(slug, "conflict: changed in the files and on the server",
+                        _difference(slug, of_server.files, here))  # fmt: skip
+                code = CONFLICT
+                continue
+            if is_changed_here:
+                run.say(slug, "kept, since only the files have changed")
+                continue
+            if not is_changed_there:
+                same[slug] = Synced(of_server.revision, digest(here))
+                continue
+        changed = files.write_type(run.folder / slug, of_server.files)
+        same[slug] = Synced(of_server.revision, digest(files.read_type(run.folder / slug)))
+        if changed:
+            run.say(slug, "pulled")
+    if same:
+        lock.set(same)
+    if code == CONFLICT:
+        run.warn("To take the server's, use --force. To send yours, merge them, then push --force.")
+    return run.end(code)
+
+
+def _diff(run: _Run) -> int:
+    there = run.server.types()
+    run.chosen.check(run.local, there)
+    wanted = _sent(run, there, dry_run=True, publish=False)
+    if wanted is None:
+        return run.end(DIFFERENT)
+    is_different = False
+    for each in wanted:
+        present = there.get(each.slug)
+        before = present.files if present else TypeFiles({})
+        if each.outcome != "unchanged":
+            is_different = True
+            run.say(each.slug, each.outcome, _difference(each.slug, before, each.files))
+    if only_there := sorted(run.chosen.of(there).keys() - run.local.keys()):
+        run.warn(f"Only on the server, and left as they are: {', '.join(only_there)}.")
+    return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
+
+
+def _push(run: _Run) -> int:
+    there = run.server.types() if run.options.force else {}
+    run.chosen.check(run.local)
+    if not run.local:
+        run.warn(f"There are no types in {run.folder}.")
+        return run.end(INVALID_USE)
+    try:
+        stored = _sent(run, there, dry_run=run.options.dry_run, publish=run.options.publish)
+    except ConflictError as conflict:
+        return run.end(_report_conflict(run, [[*run.local][index] for index in conflict.indexes]))
+    if stored is None:
+        return run.end(DIFFERENT)
+    publishes = run.options.publish and not run.options.dry_run
+    for each in stored:
+        if each.outcome == "unchanged":
+            continue
+        if run.options.dry_run:
+            run.say(each.slug, f"would be {each.outcome}")
+        elif publishes:
+            run.say(each.slug, f"{each.outcome} and published")
+        elif each.version:
+            run.say(each.slug, f"draft of version {each.version}, not published")
+        else:
+            run.say(each.slug, "not published: without --publish, only texts are stored")
+    if publishes or all(each.outcome == "unchanged" for each in stored):
+        run.lock().set(
+            {each.slug: Synced(each.revision, digest(run.local[each.slug])) for each in stored}
+        )
+    return run.end(OK)
+
+
+def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
+    there = run.server.types()
+    for slug in slugs:
+        present = there.get(slug)
+        text = _difference(slug, present.files, run.local[slug]) if present else ""
+        run.say(slug, "conflict: changed on the server since the last pull", text)
+    run.warn("Nothing was stored. Pull, merge, and push again; --force overwrites the server's.")
+    return CONFLICT
+
+
+def _sent(
+    run: _Run, there: Mapping[str, ServerType], *, dry_run: bool, publish: bool
+) -> list[ServerType] | None:
+    """Send the files. Return the server's view of them, or None if it refuses them."""
+    lock = run.lock()
+    types = []
+    for slug, each in run.local.items():
+        known, present = lock.get(slug), there.get(slug)
+        revision = present.revision if present else known.revision if known else None
+        types.append(LocalType(slug, each, revision))
+    if not types:
+        return []
+    note = getattr(run.options, "note", "")
+    try:
+        return run.server.push(types, publish=publish, dry_run=dry_run, note=note)
+    except InvalidTypesError as invalid:
+        for pointer, detail in invalid.problems:
+            slug, place = _place([*run.local], pointer)
+            run.say(slug, f"{place}: {detail}")
+        return None
+
+
+def _place(slugs: Sequence[str], pointer: str) -> tuple[str, str]:
+    """Return the type and the place in its files that a pointer into the request means."""
+    _, _, index, kind, *rest = [*pointer.split("/"), "", "", ""][: max(4, pointer.count("/") + 1)]
+    slug = slugs[int(index)] if index.isdecimal() else ""
+    match kind, rest:
+        case "definition", ["schema", *path]:
+            return slug, f"{files.SCHEMA}: {'/'.join(path)}"
+        case "parts", [language, part, *_]:
+            return slug, files.text_name(language, part)
+        case _:
+            return slug, f"{files.DEFINITION}: {'/'.join(rest)}"
+
+
+def _difference(slug: str, before: TypeFiles, after: TypeFiles) -> str:
+    """Return the difference of two types as files."""
+    one = files.texts_of(before) if before.definition else {}
+    other = files.texts_of(after)
+    lines: list[str] = []
+    for name in sorted(one.keys() | other.keys()):
+        lines += difflib.unified_diff(
+            one.get(name, "").splitlines(keepends=True),
+            other.get(name, "").splitlines(keepends=True),
+            fromfile=f"server/{slug}/{name}",
+            tofile=f"files/{slug}/{name}",
+        )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+_COMMANDS = {"pull": _pull, "diff": _diff, "push": _push}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="notify", description="Types and templates as files.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    pull = commands.add_parser("pull", help="write the server's types into files")
+    pull.add_argument("--force", action="store_true", help="overwrite files that have changed")
+    diff = commands.add_parser("diff", help="show how the files differ from the server")
+    diff.add_argument("--exit-code", action="store_true", help="exit with 1 if they differ")
+    push = commands.add_parser("push", help="store the files' types on the server")
+    push.add_argument("--publish", action="store_true", help="use them for new notifications")
+    push.add_argument("--dry-run", action="store_true", help="check them and store nothing")
+    push.add_argument("--force", action="store_true", help="overwrite what the server has")
+    push.add_argument("--note", default="", help="what has changed")
+    for command in (pull, diff, push):
+        command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
+        command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
+        command.add_argument("--url", help=f"the server, in place of {URL}")
+        command.add_argument("--json", action="store_true", help="write JSON")
+    return parser

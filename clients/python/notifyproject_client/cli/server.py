@@ -1,0 +1,135 @@
+"""The operations of the service that ``notify`` calls."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from .files import TypeFiles
+
+PATH = "/api/v1/type-files"
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+PAGE = 100
+CONFLICT = 409
+INVALID = 422
+
+
+class ServerError(Exception):
+    """A response that isn't a success, or none."""
+
+
+class InvalidTypesError(Exception):
+    """The service refuses types. ``problems`` have a pointer into the request, and a text."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__("invalid types")
+        self.problems = problems
+
+
+class ConflictError(Exception):
+    """Types have changed on the server. ``indexes`` are their places in the request."""
+
+    def __init__(self, indexes: Sequence[int]) -> None:
+        super().__init__("conflict")
+        self.indexes = indexes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerType:
+    """A type as the server has it, or would have it."""
+
+    slug: str
+    revision: str
+    files: TypeFiles
+    outcome: str = "unchanged"
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalType:
+    """A type to send, and the revision that it was made from; None: it is new."""
+
+    slug: str
+    files: TypeFiles
+    revision: str | None
+
+
+class Server:
+    """The service at a URL, called with an API key."""
+
+    def __init__(self, url: str, *, key: str, transport: httpx.BaseTransport | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=TIMEOUT,
+            transport=transport,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def types(self) -> dict[str, ServerType]:
+        """Return all types by slug. Raises ServerError."""
+        return {each["slug"]: _server_type(each) for each in self._all()}
+
+    def push(
+        self, types: Sequence[LocalType], *, publish: bool, dry_run: bool, note: str = ""
+    ) -> list[ServerType]:
+        """Store types together. Return each as the server has or would have it.
+
+        Raises InvalidTypesError, ConflictError, and ServerError.
+        """
+        body = {
+            "types": [
+                {
+                    "slug": each.slug,
+                    "revision": each.revision,
+                    "definition": each.files.definition,
+                    "parts": each.files.parts,
+                }
+                for each in types
+            ],
+            "publish": publish,
+            "dry_run": dry_run,
+            "note": note,
+        }
+        answer = self._send("POST", PATH, json=body)
+        return [_server_type(each) for each in answer["results"]]
+
+    def _all(self) -> Iterator[Mapping[str, Any]]:
+        query: dict[str, Any] = {"limit": PAGE}
+        while True:
+            page = self._send("GET", PATH, params=query)
+            yield from page["results"]
+            if not page["next"]:
+                return
+            query["cursor"] = page["next"]
+
+    def _send(self, method: str, path: str, **options: Any) -> Mapping[str, Any]:
+        try:
+            response = self._http.request(method, path, **options)
+            body = response.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise ServerError(f"{self.url}: {error or type(error).__name__}") from error
+        errors = body.get("errors") or []
+        if response.status_code == INVALID and errors:
+            raise InvalidTypesError([(each["pointer"], each["detail"]) for each in errors])
+        if response.status_code == CONFLICT and body.get("code") == "revision_conflict":
+            raise ConflictError([int(each["pointer"].split("/")[2]) for each in errors])
+        if not response.is_success:
+            raise ServerError(f"{self.url}: {response.status_code} {body.get('detail', '')}")
+        found: Mapping[str, Any] = body
+        return found
+
+
+def _server_type(found: Mapping[str, Any]) -> ServerType:
+    return ServerType(
+        slug=found["slug"],
+        revision=found["revision"],
+        files=TypeFiles(found["definition"], found["parts"]),
+        outcome=found.get("outcome", "unchanged"),
+        version=found.get("version"),
+    )

@@ -1,0 +1,296 @@
+"""Types with their definition and published texts as one value, and sets of them stored together.
+
+A revision is a digest of both, so that whoever writes a type can say what it replaces. A definition
+has the fields of a request to create a type, without those that have their default: a new field of
+it, or a new part of templates, is in both directions without a change here.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from notifications.documents.catalog import (
+    NOTIFICATION_TYPES,
+    TEMPLATE_VERSIONS,
+    NotificationTypeDocument,
+)
+
+from ..catalog import definitions, types
+from ..catalog.definitions import TypeRequest
+from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
+from . import linting, templates
+from .templates import SHIPPED_VERSION, Parts
+
+FREE_FORM = frozenset({"example_data", "schema"})
+"""Fields whose values are those of users, and may contain null."""
+_TRANSIENT = frozenset({"confirm_not_sensitive"})
+_REQUIRED = tuple(f.name for f in msgspec.structs.fields(TypeRequest) if f.required)
+_DEFAULTS: Mapping[str, Any] = msgspec.to_builtins(TypeRequest(name="", category="", channels=[]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeContent:
+    """A type's definition and the texts of its published version."""
+
+    slug: str
+    definition: Mapping[str, Any]
+    parts: Parts
+    version: int = SHIPPED_VERSION
+
+    @property
+    def revision(self) -> str:
+        """A digest that two types have in common if neither differs."""
+        parts = {language: dict(texts) for language, texts in self.parts.items()}
+        content = json.dumps([self.definition, parts], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewContent:
+    """A type to store. ``replaces`` is the revision that it was made from; None: a new type."""
+
+    slug: str
+    definition: TypeRequest
+    parts: Parts
+    replaces: str | None
+
+
+class Outcome(StrEnum):
+    """What a set does to one of its types."""
+
+    UNCHANGED = "unchanged"
+    CREATED = "created"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a set does to one of its types, and the type after it."""
+
+    content: TypeContent
+    outcome: Outcome
+    before: NotificationTypeDocument | None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    weakened: Sequence[str] = ()
+    """Fields that make a critical or sensitive type less safe."""
+
+    @property
+    def has_new_texts(self) -> bool:
+        """Whether the texts differ from the published ones."""
+        return bool(self.content.parts) and self.content.version < 0
+
+
+class RevisionConflictError(Exception):
+    """Types have changed since the revisions that a set names."""
+
+    def __init__(self, indexes: Sequence[int]) -> None:
+        super().__init__("types have changed")
+        self.indexes = tuple(indexes)
+
+
+_NEW_VERSION = -1  # The version of texts that are not stored yet
+
+
+def content_of(document: NotificationTypeDocument, parts: Parts) -> TypeContent:
+    """Return a stored type with the texts of its published version."""
+    return TypeContent(
+        slug=document["_id"],
+        definition=definition_of(document),
+        parts=parts,
+        version=document.get("template_version") or SHIPPED_VERSION,
+    )
+
+
+def definition_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored type as the request that creates it, without defaults."""
+    fields: dict[str, Any] = {
+        name: document[name]
+        for name in TypeRequest.__struct_fields__
+        if document.get(name) is not None
+    }
+    if text := fields.pop("schema", None):
+        fields["schema"] = json.loads(text)
+    given = msgspec.to_builtins(msgspec.convert(fields, TypeRequest))
+    return {
+        name: value if name in FREE_FORM else _without_nulls(value)
+        for name, value in given.items()
+        if name not in _TRANSIENT and (name in _REQUIRED or value != _DEFAULTS[name])
+    }
+
+
+def read_contents(documents: Sequence[NotificationTypeDocument]) -> list[TypeContent]:
+    """Return types with their published texts, in one more read. Raises PyMongoError."""
+    stored = templates.read_versions(
+        {
+            document["_id"]: number
+            for document in documents
+            if (number := document.get("template_version") or SHIPPED_VERSION)
+        }
+    )
+    return [
+        content_of(
+            document,
+            stored[document["_id"]]
+            if document.get("template_version")
+            else templates.shipped_texts(document["_id"]),
+        )
+        for document in documents
+    ]
+
+
+def plan_changes(new: Sequence[NewContent]) -> list[Change]:
+    """Return what a set would do. Nothing is written.
+
+    Raises InvalidRequestError with every problem, and RevisionConflictError.
+    """
+    stored = {
+        document["_id"]: document
+        for document in NOTIFICATION_TYPES().find({"_id": {"$in": [each.slug for each in new]}})
+    }
+    present = {each.slug: each for each in read_contents(list(stored.values()))}
+    changes: list[Change] = []
+    problems: list[FieldProblem] = []
+    conflicts: list[int] = []
+    for index, each in enumerate(new):
+        before = stored.get(each.slug)
+        try:
+            change = _plan_change(each, before, present.get(each.slug))
+        except InvalidRequestError as refused:
+            problems += [
+                FieldProblem(f"/types/{index}{p.pointer}", p.code, p.detail)
+                for p in refused.problems
+            ]
+            continue
+        changes.append(change)
+        was = present[each.slug].revision if before is not None else None
+        if change.outcome is not Outcome.UNCHANGED and was != each.replaces:
+            conflicts.append(index)
+    if problems:
+        raise InvalidRequestError(problems[:MAX_PROBLEMS])
+    if conflicts:
+        raise RevisionConflictError(conflicts)
+    return changes
+
+
+def _plan_change(
+    new: NewContent, before: NotificationTypeDocument | None, present: TypeContent | None
+) -> Change:
+    try:
+        fields = definitions.validate_type(new.slug, new.definition, before=before)
+    except InvalidRequestError as refused:
+        raise InvalidRequestError(
+            [FieldProblem(f"/definition{p.pointer}", p.code, p.detail) for p in refused.problems]
+        ) from None
+    parts = {language: dict(texts) for language, texts in new.parts.items() if texts}
+    content = TypeContent(
+        slug=new.slug,
+        definition=definition_of(fields),
+        parts=parts,
+        version=_version_of(new.slug, parts, present),
+    )
+    if present is not None and content.revision == present.revision:
+        return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
+    faults = parts and linting.lint_template(
+        name=new.slug,
+        parts=parts,
+        example_data=fields["example_data"],
+        sensitive=frozenset(fields["sensitive_variables"]),
+        has_digest=fields["digest"] is not None,
+    )
+    if faults:
+        raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
+    return Change(
+        content=content,
+        outcome=Outcome.CREATED if before is None else Outcome.CHANGED,
+        before=before,
+        fields=fields,
+        weakened=definitions.weakened_fields(before, fields),
+    )
+
+
+def _version_of(slug: str, parts: Parts, present: TypeContent | None) -> int:
+    """Return the version that has these texts: the published one, the files, or the newest."""
+    if present is not None and parts == present.parts:
+        return present.version
+    if parts == templates.shipped_texts(slug):
+        return SHIPPED_VERSION
+    newest = templates.list_versions(type_slug=slug, limit=1)
+    return newest[0].number if newest and newest[0].parts == parts else _NEW_VERSION
+
+
+def store_drafts(
+    changes: Sequence[Change], *, note: str, created_by: str, now: datetime
+) -> list[Change]:
+    """Store texts that are new as unpublished versions. Return the changes with their versions.
+
+    Nothing that is sent changes, and a repetition finds them. Raises VersionConflictError.
+    """
+    stored: list[Change] = []
+    for change in changes:
+        content = change.content
+        if change.has_new_texts:
+            version = templates.create_version(
+                type_slug=content.slug,
+                parts=content.parts,
+                note=note,
+                created_by=created_by,
+                now=now,
+            )
+            content = replace(content, version=version.number)
+        stored.append(replace(change, content=content))
+    return stored
+
+
+def publish(changes: Sequence[Change], *, now: datetime) -> None:
+    """Store the definitions, and publish the texts: all or none, in one transaction.
+
+    Raises RevisionConflictError if a type has changed since the changes were planned.
+    """
+    changed = [
+        (index, change)
+        for index, change in enumerate(changes)
+        if change.outcome is not Outcome.UNCHANGED
+    ]
+    if not changed:
+        return
+
+    def write(session: Any) -> None:
+        conflicts = []
+        for index, change in changed:
+            slug = change.content.slug
+            found = NOTIFICATION_TYPES().find_one({"_id": slug}, session=session)
+            if found != change.before:
+                conflicts.append(index)
+                continue
+            types.store_type(
+                slug,
+                {**change.fields, "template_version": change.content.version},
+                now=now,
+                session=session,
+            )
+            if change.content.version != SHIPPED_VERSION:
+                TEMPLATE_VERSIONS().update_one(
+                    {"_id": templates.version_id(slug, change.content.version)},
+                    {"$set": {"published_at": now}},
+                    session=session,
+                )
+        if conflicts:
+            raise RevisionConflictError(conflicts)
+
+    with NOTIFICATION_TYPES().database.client.start_session() as session:
+        session.with_transaction(write)
+    types.invalidate_types()
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return value

@@ -1,0 +1,246 @@
+"""``notify pull``, ``diff``, and ``push`` at the service."""
+
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from notifyproject_client.cli import command
+
+from access.models import Scope
+from domain.time import utc_now
+from notifications.catalog import types
+from notifications.catalog.shipped_types import FOLDER, shipped_types
+from notifyproject.db.collections import collection
+from notifyproject.wsgi import application
+from tests.support.clients.api import App, new_app
+from tests.support.tables import each_case
+
+PARCEL = """\
+# Owned by logistics.
+name: Parcel lost
+category: transactional
+channels: [email]
+example_data:
+  parcel: "77"  # A text
+"""
+
+
+class Notify:
+    """The command in a folder of its own."""
+
+    def __init__(self, folder: Path, app: App) -> None:
+        self.types = folder / "notify" / "types"
+        self._key = app.key
+        self.out, self.err = "", ""
+
+    def __call__(self, *words: str, **environment: str) -> int:
+        out, err = io.StringIO(), io.StringIO()
+        code = command.run(
+            [*words, "--types", str(self.types)],
+            environment={
+                "NOTIFY_URL": "http://testserver",
+                "NOTIFY_API_KEY": self._key,
+                **environment,
+            },
+            out=out,
+            err=err,
+            transport=httpx.WSGITransport(app=application),
+        )
+        self.out, self.err = out.getvalue(), err.getvalue()
+        return code
+
+    def write(self, slug: str, name: str, text: str) -> None:
+        path = self.types / slug / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            str(path.relative_to(self.types.parent)): path.read_bytes()
+            for path in sorted(self.types.parent.glob("**/*"))
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+def notify(tmp_path: Path, app: App) -> Iterator[Notify]:
+    return Notify(tmp_path, app)
+
+
+@pytest.fixture
+def parcel(notify: Notify) -> Notify:
+    """Push a new type, whose folder is the only one."""
+    notify.write("parcel_lost", "type.yaml", PARCEL)
+    notify.write("parcel_lost", "subject.txt", "Lost: {{ parcel }}\n")
+    notify.write("parcel_lost", "body.txt", "We are sorry.\n")
+    notify.write("parcel_lost", "pt/body.txt", "Lamentamos.\n")
+    notify.write("parcel_lost", "pt/subject.txt", "Perdida: {{ parcel }}\n")
+    assert notify("push", "--publish", "--note", "First") == 0, notify.out + notify.err
+    assert notify.out == "parcel_lost: created and published\n"
+    return notify
+
+
+def test_shipped_types_do_not_differ_from_a_fresh_installation(notify: Notify) -> None:
+    shutil.copytree(FOLDER, notify.types, ignore=shutil.ignore_patterns("_*"))
+    assert (notify("diff", "--exit-code"), notify.out, notify.err) == (0, "", "")
+    before = notify.files()
+    assert notify("pull") == 0
+    assert {name: text for name, text in notify.files().items() if name in before} == before
+
+
+def test_pull_push_and_pull_again_change_nothing(notify: Notify) -> None:
+    assert notify("pull") == 0
+    assert len(notify.out.splitlines()) == len(shipped_types())
+    before = notify.files()
+    assert (notify("push", "--publish"), notify.out) == (0, "")
+    assert (notify("pull"), notify.out) == (0, "")
+    assert (notify("diff", "--exit-code"), notify.out) == (0, "")
+    assert notify.files() == before
+
+
+def test_pushed_type_is_sent(parcel: Notify, app: App) -> None:
+    answer = app.notify(type="parcel_lost", content=..., data={"parcel": "77"})
+    assert answer.json()["content"]["subject"] == "Lost: 77"
+    version = app.get("/types/parcel_lost/templates/versions/1").json()
+    assert (version["note"], version["is_published"]) == ("First", True)
+
+
+def test_comments_of_a_pushed_type_stay_at_a_pull(parcel: Notify) -> None:
+    types.define_type("parcel_lost", {"max_retries": 5}, now=utc_now())
+    assert (parcel("pull", "parcel_lost"), parcel.out) == (0, "parcel_lost: pulled\n")
+    written = (parcel.types / "parcel_lost" / "type.yaml").read_text()
+    assert written == PARCEL + "max_retries: 5\n"
+
+
+def test_only_named_types_are_pulled(notify: Notify) -> None:
+    assert notify("pull", "mfa_code", "alert") == 0
+    assert {path.name for path in notify.types.iterdir()} == {"mfa_code", "alert"}
+    assert notify("pull", "nope") == 2
+    assert notify.err == "There is no type nope.\n"
+
+
+def test_diff_shows_lines_and_what_is_only_on_the_server(parcel: Notify) -> None:
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert (parcel("diff"), parcel("diff", "--exit-code")) == (0, 1)
+    assert parcel.out.splitlines()[0] == "parcel_lost: changed"
+    assert "-We are sorry.\n+We are very sorry.\n" in parcel.out
+    assert "mfa_code" in parcel.err
+    assert parcel("diff", "--exit-code", "--json") == 1
+    (event,) = json.loads(parcel.out)
+    assert (event["type"], event["what"]) == ("parcel_lost", "changed")
+
+
+def test_another_form_of_the_same_is_no_difference(parcel: Notify) -> None:
+    parcel.write("parcel_lost", "type.yaml", f"{PARCEL}priority: normal\nmax_retries: 3\n")
+    assert (parcel("diff", "--exit-code"), parcel.out) == (0, "")
+
+
+def test_push_without_publication_makes_a_draft_once(parcel: Notify, app: App) -> None:
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    for _ in range(2):
+        assert parcel("push") == 0
+        assert parcel.out == "parcel_lost: draft of version 2, not published\n"
+    assert app.get("/types/parcel_lost").json()["template_version"] == 1
+    assert (parcel("push", "--publish"), parcel("diff", "--exit-code")) == (0, 0)
+    assert app.get("/types/parcel_lost").json()["template_version"] == 2
+
+
+def test_dry_run_stores_nothing(parcel: Notify) -> None:
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert parcel("push", "--publish", "--dry-run") == 0
+    assert parcel.out == "parcel_lost: would be changed\n"
+    assert collection("template_versions").count_documents({}) == 1
+
+
+def test_refused_files_are_named_with_the_reason(parcel: Notify) -> None:
+    parcel.write("parcel_lost", "pt/body.txt", "{{ parcl }}\n")
+    parcel.write("mine", "type.yaml", PARCEL.replace("email", "fax"))
+    parcel.write("mine", "schema.json", '{"type": "object", "oneOf": []}')
+    before = collection("notification_types").count_documents({})
+    assert parcel("push", "--publish") == 1
+    lines = parcel.out.splitlines()
+    assert any(line.startswith("mine: type.yaml: channels/0: Expected one of") for line in lines)
+    assert "mine: schema.json: oneOf: Not in the schema." in lines
+    assert any(line.startswith("parcel_lost: pt/body.txt: Line 1: ") for line in lines)
+    assert collection("notification_types").count_documents({}) == before
+
+
+def test_change_on_the_server_since_the_pull_is_a_conflict(parcel: Notify, app: App) -> None:
+    types.define_type("parcel_lost", {"description": "By staff."}, now=utc_now())
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert parcel("push", "--publish") == 3
+    assert "-description: By staff." in parcel.out
+    assert "+We are very sorry." in parcel.out
+    assert app.get("/types/parcel_lost").json()["template_version"] == 1
+    before = parcel.files()
+    assert parcel("pull") == 3
+    assert {name: parcel.files()[name] for name in before if "parcel_lost" in name} == {
+        name: text for name, text in before.items() if "parcel_lost" in name
+    }
+    assert parcel("push", "--publish", "--force", "parcel_lost") == 0
+    assert app.get("/types/parcel_lost").json()["description"] == ""
+    assert parcel("push", "--publish", "parcel_lost") == 0
+
+
+def test_pull_by_force_takes_the_servers(parcel: Notify) -> None:
+    types.define_type("parcel_lost", {"description": "By staff."}, now=utc_now())
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert parcel("pull", "--force", "parcel_lost") == 0
+    assert (parcel.types / "parcel_lost" / "body.txt").read_text() == "We are sorry.\n"
+
+
+def test_pull_keeps_what_only_the_files_have_changed(parcel: Notify) -> None:
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert parcel("pull", "parcel_lost") == 0
+    assert parcel.out == "parcel_lost: kept, since only the files have changed\n"
+    assert (parcel.types / "parcel_lost" / "body.txt").read_text() == "We are very sorry.\n"
+
+
+def test_of_two_pushers_one_wins(parcel: Notify, tmp_path: Path, app: App) -> None:
+    other = Notify(tmp_path / "other", app)
+    shutil.copytree(parcel.types.parent, other.types.parent)
+    parcel.write("parcel_lost", "body.txt", "Mine.\n")
+    other.write("parcel_lost", "body.txt", "Theirs.\n")
+    assert (parcel("push", "--publish"), other("push", "--publish")) == (0, 3)
+    assert "-Mine.\n+Theirs.\n" in other.out
+
+
+def test_type_that_the_server_does_not_have_stays_in_the_files(parcel: Notify) -> None:
+    parcel.write("mine", "type.yaml", PARCEL)
+    assert parcel("pull") == 0
+    assert (parcel.types / "mine" / "type.yaml").read_text() == PARCEL
+
+
+@each_case("name", ["NOTIFY_URL", "NOTIFY_API_KEY"])
+def test_missing_variable_is_named(notify: Notify, name: str) -> None:
+    assert notify("pull", **{name: ""}) == 2
+    assert name in notify.err
+
+
+def test_refused_key_and_unreadable_file_are_invalid_use(notify: Notify, db: None) -> None:
+    notify.write("parcel_lost", "type.yaml", "name: [")
+    assert notify("push") == 2
+    assert "type.yaml" in notify.err
+    shutil.rmtree(notify.types)
+    weak = Notify(notify.types.parents[1], new_app("weak", Scope.NOTIFICATIONS_READ))
+    assert weak("pull") == 2
+    assert "403" in weak.err
+    assert weak.types.exists() is False
+
+
+def test_field_that_the_client_does_not_know_is_kept(notify: Notify) -> None:
+    """The client names no field but the schema: what the server has is in the file."""
+    assert notify("pull", "payment_confirmed") == 0
+    written: dict[str, Any] = yaml.safe_load(
+        (notify.types / "payment_confirmed" / "type.yaml").read_text()
+    )
+    (shipped,) = (each for each in shipped_types() if each.slug == "payment_confirmed")
+    assert written["max_retries"] == shipped.definition.max_retries
+    source = Path(command.__file__).with_name("files.py").read_text()
+    assert not [name for name in written if f'"{name}"' in source]
