@@ -13,6 +13,7 @@ from . import (
     health,
     limits,
     metrics,
+    rooms,
     suppressions,
     topics,
     type_files,
@@ -137,6 +138,7 @@ version_1 = [
     route(f"{DIGEST}/close", "digest-close", post=digests.close_digest),
     route(f"{DIGEST}/cancel", "digest-cancel", post=digests.cancel_digest),
     route("limits", "limits", get=limits.list_limits),
+    route("rooms", "rooms", get=rooms.list_rooms),
     route(
         r"limits/(?P<name>[^/]{1,64})",
         "limit",

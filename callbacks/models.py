@@ -7,11 +7,11 @@ from django_mongodb_backend.models import EmbeddedModel
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 from notifyproject.db.models import Claim
+from notifyproject.platform.endpoints import EXCERPT_LENGTH
 
 from .events import CallbackState, CallbackStatus, DisabledReason, EventType
 
 URL_LENGTH = 2048
-EXCERPT_LENGTH = 500
 MAX_HISTORY = 10
 
 

@@ -17,11 +17,11 @@ from notifyproject.db.collections import is_duplicate
 from notifyproject.db.leases import Leases, held_with, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
+from notifyproject.platform.endpoints import EndpointResponse
 from notifyproject.platform.process import worker_name
 
 from . import subscriptions
 from .documents import CALLBACK_MESSAGES, CallbackDocument, CallbackMessageDocument
-from .endpoints import EndpointResponse
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
 from .models import MAX_HISTORY
 from .retry import AttemptOutcome, Decision

@@ -11,10 +11,11 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from domain import signing
+from notifyproject.platform import endpoints
 from notifyproject.platform.cache import SharedCache
 from notifyproject.platform.encryption import decrypt, encrypt, reencrypt
 
-from . import endpoints, signing
 from .documents import CALLBACKS, CallbackDocument, CallbackSecretDocument
 from .events import CallbackState, DisabledReason, EventType
 

@@ -14,16 +14,17 @@ import structlog
 from bson import ObjectId
 from django.conf import settings
 
+from domain import signing
 from domain.retry import parse_retry_after
 from notifyproject.db.leases import Claim, Leases, is_leased
-from notifyproject.platform import broker
+from notifyproject.platform import broker, endpoints
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError
+from notifyproject.platform.endpoints import Endpoint, EndpointResponse
 from notifyproject.platform.process import worker_name
 
-from . import audit, endpoints, outbox, retry, signing, subscriptions
+from . import audit, outbox, retry, subscriptions
 from .documents import CALLBACKS, CallbackDocument, CallbackSecretDocument
-from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState, DisabledReason
 from .outbox import LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth

@@ -27,6 +27,7 @@ PAGES = (
     "providers",
     "recipients.list",
     "retention",
+    "rooms",
     "scheduled_and_held",
     "staff.accounts",
     "suppressions",

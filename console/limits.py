@@ -79,7 +79,7 @@ class LimitForm(forms.ModelForm):
         choices=[(name, CHANNELS[Channel(name)]) for name in DEFAULT_CHANNELS],
         initial=list(DEFAULT_CHANNELS),
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="They count together. In-app is never limited.",
+        help_text="They count together. In-app and rooms are never limited.",
     )
     max = forms.IntegerField(
         label="Maximum messages",

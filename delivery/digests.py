@@ -12,8 +12,8 @@ import structlog
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
-from domain.channels import INBOX
-from domain.content import Content
+from domain.channels import INBOX, ROOM, address_key
+from domain.content import Content, Recipient
 from domain.digests import (
     RECHECK,
     Digest,
@@ -73,6 +73,9 @@ CLOSER_WAIT = 1.0
 KEY_LENGTH = 200
 MAX_ITEM_BYTES = 100_000
 """Total size of a carrier's items. Those beyond it are only counted."""
+ROOM_DIGEST = Digest(channels=(ROOM,), window=timedelta(minutes=1), is_only_over_limit=True)
+"""Of the messages that come faster than a room takes them."""
+ROOM_DIGEST_TYPE = "room_digest"
 _closers = threading.BoundedSemaphore(MAX_CLOSERS)
 IN_DIGEST = "Waits for its digest."
 NOT_OPENED = "No digest could be opened."
@@ -110,6 +113,23 @@ def join_over_limit(refused: Sequence[NotSent], *, now: datetime) -> list[NotSen
     found = [(claim, digest) for claim in claims if (digest := digest_for(claim)) is not None]
     joined = _join(found, now, is_over_limit=True)
     return [joined.get(unsent.claimed.reference, unsent) for unsent in refused]
+
+
+def late_for_rooms(claims: Sequence[ClaimedDelivery], *, now: datetime) -> frozenset[str]:
+    """Return the references of deliveries whose rooms collected others when they became due."""
+    groups = {claimed.reference: _group_of(claimed, key=None) for claimed in claims}
+    since = digests.opening_times(groups.values(), now=now) if groups else {}
+    return frozenset(
+        claimed.reference
+        for claimed in claims
+        if (opened_at := since.get(groups[claimed.reference])) and claimed.first_due_at > opened_at
+    )
+
+
+def join_rooms(crowded: Sequence[ClaimedDelivery], *, now: datetime) -> list[NotSent]:
+    """Put deliveries into the digests of their rooms, of which each client has its own."""
+    joined = _join([(claimed, ROOM_DIGEST) for claimed in crowded], now, is_over_limit=True)
+    return list(joined.values())
 
 
 def digest_for(claimed: ClaimedDelivery) -> Digest | None:
@@ -196,6 +216,8 @@ def _close_batches(clock: Clock) -> int:
 
 def _person_of(claimed: ClaimedDelivery) -> str | None:
     address = claimed.recipient.address(claimed.channel)
+    if not claimed.channel.is_personal:
+        return address_key(claimed.channel.value, address) if address else None
     return limits.person_of(user_id=claimed.user_id, channel=claimed.channel, address=address)
 
 
@@ -284,7 +306,8 @@ def _opening(
 ) -> Opening | None:
     """Return the digest for a delivery. None if the recipient wants none of this type."""
     window = digest.window
-    if registered is not None:
+    is_personal = claimed.channel.is_personal
+    if registered is not None and is_personal:
         own = definitions.preferred_window(
             registered.preferences, type_slug=claimed.type, category=claimed.category
         )
@@ -296,17 +319,7 @@ def _opening(
     key = None
     if digest.key is not None:
         key = str(claimed.data.get(digest.key, ""))[:KEY_LENGTH]
-    group = group_id(
-        _person_of(claimed) or "",
-        str(claimed.client_id),
-        claimed.type,
-        claimed.channel.value,
-        "test" if claimed.is_test else "live",
-        # A request may name another address than the registered one.
-        claimed.recipient.address(claimed.channel) or "",
-        ",".join(sorted(claimed.recipient.device_ids)),
-        key or "",
-    )
+    group = _group_of(claimed, key=key)
     ends_at = window_end(window, now=now, recipient_zone=zone)
     if isinstance(window, timedelta):
         windows = [Window(id=ObjectId(), ends_at=ends_at)]
@@ -320,8 +333,8 @@ def _opening(
     return Opening(
         group=group,
         client_id=claimed.client_id,
-        user_id=claimed.user_id,
-        type=claimed.type,
+        user_id=claimed.user_id if is_personal else None,
+        type=claimed.type if is_personal else ROOM_DIGEST_TYPE,
         channel=claimed.channel,
         is_test=claimed.is_test,
         key=key,
@@ -330,6 +343,21 @@ def _opening(
         slides=window if digest.is_sliding and isinstance(window, timedelta) else None,
         max_items=digest.max_items,
         min_items=digest.min_items,
+    )
+
+
+def _group_of(claimed: ClaimedDelivery, *, key: str | None) -> str:
+    is_personal = claimed.channel.is_personal
+    return group_id(
+        _person_of(claimed) or "",
+        str(claimed.client_id),
+        claimed.type if is_personal else ROOM_DIGEST_TYPE,
+        claimed.channel.value,
+        "test" if claimed.is_test else "live",
+        # A request may name another address than the registered one.
+        claimed.recipient.address(claimed.channel) or "",
+        ",".join(sorted(claimed.recipient.device_ids)) if is_personal else "",
+        key or "",
     )
 
 
@@ -511,9 +539,9 @@ def _carrier(seal: Seal, now: datetime) -> NewNotification:
     return NewNotification(
         id=_carrier_of(closing.id),
         client_id=newest.client_id,
-        user_id=newest.user_id,
-        recipient=newest.recipient,
-        type=newest.type,
+        user_id=newest.user_id if newest.channel.is_personal else None,
+        recipient=_recipient_of(newest),
+        type=closing.document["type"],
         category=newest.category,
         priority=digests.most_urgent(seal.members),
         content=content,
@@ -529,6 +557,13 @@ def _carrier(seal: Seal, now: datetime) -> NewNotification:
         ignores_limits=all(member.ignores_limits for member in seal.members),
         created_at=now,
     )
+
+
+def _recipient_of(newest: ClaimedDelivery) -> Recipient:
+    """Return whom a carrier goes to: a room alone, whoever its members name beside it."""
+    if newest.channel.is_personal:
+        return newest.recipient
+    return Recipient(room=newest.recipient.room, locale=newest.recipient.locale, given=("room",))
 
 
 def _compose_again(seal: Seal, now: datetime) -> tuple[Content | None, str | None]:
@@ -547,9 +582,9 @@ def _compose(
     newest, problems = members[-1], ProblemCollector()
     try:
         content = compose_content(
-            NotificationRequest(type=newest.type, data=_data(closing, members, now)),
+            NotificationRequest(type=closing.document["type"], data=_data(closing, members, now)),
             type_config=type_config,
-            recipient=newest.recipient,
+            recipient=_recipient_of(newest),
             channels=[newest.channel],
             problems=problems,
         )
@@ -583,6 +618,8 @@ def _data(closing: Closing, members: Sequence[ClaimedDelivery], now: datetime) -
     count = len(members)
     digest = {"items": items, "count": count, "more": count - len(items)}
     newest = members[-1]
+    if not newest.channel.is_personal:
+        return {"digest": digest}
     return {**reminders.data_at(newest.content, newest.data, now=now), "digest": digest}
 
 

@@ -45,7 +45,8 @@ def check_eligibility(
         or _check_reachable(claimed, refusal=refusal, has_provider=has_provider)
     ):
         return reason
-    is_exempt = claimed.priority is Priority.CRITICAL or claimed.channel.is_inbox
+    channel = claimed.channel
+    is_exempt = claimed.priority is Priority.CRITICAL or channel.is_inbox or not channel.is_personal
     until = quiet.until(now) if quiet and not is_exempt else None
     return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None
 
@@ -145,7 +146,9 @@ def filter_eligible(
     ``with_soft_bounces``: those whose address has soft bounces are marked.
     """
     addresses = {
-        (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
+        (c.channel.value, address)
+        for c in claims
+        if c.channel.is_personal and (address := c.recipient.address(c.channel))
     }
     user_ids = [c.user_id for c in claims if c.user_id]
     snapshot = recipients.load_snapshot(

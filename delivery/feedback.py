@@ -27,7 +27,7 @@ from providers.contract import Provider, ReceiptlessProvider, SendResult
 from recipients import suppressions, whatsapp_learning
 from recipients.models import SuppressionReason
 
-from . import circuit_breaker
+from . import circuit_breaker, rooms
 from .circuit_breaker import (
     ACCOUNT,
     RATE,
@@ -87,6 +87,10 @@ def apply_reputation(
     """
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
+    if sent and not sent[0][0].claimed.channel.is_personal:
+        answers = [(d.claimed, d.targets[0].address, result) for d, result in sent]
+        rooms.apply_answers(answers, now=now)
+        return
     outcomes = [result.outcome for _, result in sent]
     codes = [
         outcome.response.code
@@ -223,6 +227,10 @@ def report_provider_health(
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
     _trip_circuits(runtime.circuits, provider, errors, now)
     _pause_scopes(runtime.circuits, provider, errors, now)
+    for _, result in sent:
+        if isinstance(result.outcome, SendResult) and result.outcome.pause and result.scope:
+            name = circuit_name(provider, result.scope)
+            runtime.circuits.pause(name, now=now, retry_after=result.outcome.pause)
     rate_limited = [
         error
         for _, error in errors

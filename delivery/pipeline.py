@@ -33,6 +33,7 @@ from . import (
     idempotency,
     limits,
     rendering,
+    rooms,
     settlement,
     targets,
     texts,
@@ -129,7 +130,7 @@ def _deliver(
         if not group:
             continue
         providers = providers_for(channel, test=is_test)
-        deliveries = _prepare(group, channel, clock, report, providers=providers)
+        deliveries = _prepare(runtime, group, channel, clock, report, providers=providers)
         if deliveries:
             loop = SendLoop(
                 runtime,
@@ -143,6 +144,7 @@ def _deliver(
 
 
 def _prepare(
+    runtime: SendingRuntime,
     claims: Sequence[ClaimedDelivery],
     channel: Channel,
     clock: Clock,
@@ -161,6 +163,12 @@ def _prepare(
     if forgotten:
         known = {unsent.claimed.reference for unsent in forgotten}
         ready = [claimed for claimed in ready if claimed.reference not in known]
+    paced = rooms.Paced(allowed=ready)
+    if not channel.is_personal:
+        late = digests.late_for_rooms(ready, now=clock())
+        paced = rooms.pace(ready, runtime.rates, late=late, now=clock())
+        digested += digests.join_rooms(paced.crowded, now=clock())
+    ready = list(paced.allowed)
     resolved = targets.resolve_targets(ready, channel=channel, providers=providers, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
@@ -180,6 +188,7 @@ def _prepare(
     digested += digests.join_over_limit(limited.digested, now=clock())
     not_sent = [
         *ineligible,
+        *paced.waiting,
         *forgotten,
         *resolved.not_sent,
         *unrenderable,

@@ -8,6 +8,7 @@ import structlog
 from bson import ObjectId
 
 from domain import retry
+from domain.channels.spec import Shape
 from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
@@ -69,6 +70,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None, now: dat
         recipient=claimed.reader,
         accepted_recipient=claimed.recipient,
         unsubscribe_url=unsubscribe.unsubscribe_url(claimed),
+        actions=types.actions_of(claimed.type) if claimed.channel.spec.shape is Shape.CARD else (),
         now=now,
     )
     if not claimed.channel.spec.has_service_window:

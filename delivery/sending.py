@@ -277,6 +277,7 @@ def _request(delivery: PreparedDelivery, target: SendTarget) -> SendRequest:
         platform=target.platform or None,
         scope=target.scope or None,
         subscription=target.subscription,
+        secrets=target.secrets,
         is_service_window_open=target.window_open,
         expires_at=claimed.expires_at,
     )

@@ -17,7 +17,7 @@ from notifications.store.device_attempts import DeviceHistory, device_histories
 from providers.contract import Provider, SelectiveProvider, SendTarget, accepted_targets
 from recipients import service_windows
 
-from . import eligibility
+from . import eligibility, rooms
 
 S = DeliveryStatus
 AWAITING_DEVICE = "Outcome unknown for one device; awaiting its receipt."
@@ -76,6 +76,16 @@ def _only_accepted(
 def _resolve(claims: Sequence[ClaimedDelivery], channel: Channel, now: datetime) -> ResolvedTargets:
     if channel.has_devices:
         return _resolve_devices(claims, now)
+    if not channel.is_personal:
+        found = {claimed.reference: rooms.resolve(claimed, now=now) for claimed in claims}
+        return ResolvedTargets(
+            targets={
+                reference: (target,)
+                for reference, target in found.items()
+                if isinstance(target, SendTarget)
+            },
+            not_sent=[unsent for unsent in found.values() if isinstance(unsent, NotSent)],
+        )
     targets = {c.reference: address_of(c) for c in claims}
     if channel.spec.has_service_window:
         addresses = [target.address for target in targets.values()]

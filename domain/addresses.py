@@ -23,6 +23,7 @@ _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
 """Address whose validity depends on its domain alone; domains are cached."""
 _SIMPLE_LENGTH = 200
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 _LOCAL_PART_LENGTH = 64
 _ENDS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "".join(
     map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF))
@@ -83,6 +84,14 @@ def normalize_phone(text: str) -> str:
         expected = "Expected a number in E.164 form such as +351912345678"
         raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")
     return number
+
+
+def normalize_room(text: str) -> str:
+    """Return the ID of a room. Raises InvalidAddressError if no room can have it."""
+    slug = trim(text)
+    if not _SLUG.fullmatch(slug):
+        raise InvalidAddressError("Expected the ID of a room such as ops.")
+    return slug
 
 
 def fold_phone(phone: str) -> str:
@@ -183,7 +192,16 @@ PHONE_NUMBER = AddressKind(
     normalize=normalize_phone,
     fold=fold_phone,
 )
+ROOM = AddressKind(
+    field="room",
+    name="room",
+    placeholder="ops",
+    input_type="text",
+    normalize=normalize_room,
+    fold=trim,
+)
+"""A place of a team, by its ID. No person has it."""
 ADDRESS_KINDS: Mapping[str, AddressKind] = {
     kind.field: kind for kind in (EMAIL_ADDRESS, PHONE_NUMBER)
 }
-"""The kinds of addresses that a recipient has, by their fields."""
+"""The kinds of addresses that a person has, by their fields."""

@@ -49,6 +49,8 @@ class Recipient:
     device_ids: tuple[str, ...] = ()
     email: str | None = None
     phone: str | None = None
+    room: str | None = None
+    """The ID of a room, beside the person."""
     name: str | None = None
     locale: str | None = None
     timezone: str | None = None

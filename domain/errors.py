@@ -41,6 +41,8 @@ class FailureCode(StrEnum):
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
     ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
+    ROOM_GONE = "room_gone"
+    """The room was removed where it was, or is disabled here."""
     WINDOW_CLOSED = "window_closed"
     """Outside the 24-hour WhatsApp window, and the type has no WhatsApp template."""
     DESTINATION_DISABLED = "destination_disabled"
@@ -183,10 +185,11 @@ class InvalidRecipientError(PermanentError):
         reason: str,
         *,
         action: RecipientAction,
+        code: FailureCode = FailureCode.INVALID_RECIPIENT,
         response: ProviderResponse | None = None,
         reach: Reach = Reach.RECIPIENT,
     ) -> None:
-        super().__init__(reason, code=FailureCode.INVALID_RECIPIENT, response=response, reach=reach)
+        super().__init__(reason, code=code, response=response, reach=reach)
         self.action = action
 
 

@@ -54,8 +54,8 @@ class Plan:
 
 def may_reach(channel: Channel, status: DeliveryStatus, *, until: Until) -> bool:
     """Return whether a delivery, open or sent, may still meet the goal, so that steps wait."""
-    # In-app always delivers, which says nothing about the recipient.
-    is_proof = until is not Until.DELIVERED or not channel.is_inbox
+    # In-app always delivers, which says nothing about the recipient, and neither does a room.
+    is_proof = channel.is_personal and (until is not Until.DELIVERED or not channel.is_inbox)
     return is_proof and status not in ENDED_UNREACHED
 
 
@@ -77,7 +77,7 @@ def how_reached(
         return "marked as read"
     if until is Until.READ:
         return None
-    delivered = [c for c in _with_status(statuses, S.DELIVERED) if not c.is_inbox]
+    delivered = [c for c in _with_status(statuses, S.DELIVERED) if c.is_personal and not c.is_inbox]
     return f"delivered by {delivered[0]}" if delivered else None
 
 

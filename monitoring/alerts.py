@@ -1,5 +1,6 @@
 """Evaluates alert rules, stores incidents, and notifies operators once of each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,10 +11,11 @@ from access.clients import registry
 from access.models import StaffUser
 from devices import queries as devices
 from domain.addresses import EMAIL_ADDRESS
-from domain.channels import INBOX, PUSH, Channel, channels_of
+from domain.channels import INBOX, PUSH, ROOM, Channel, channels_of
 from notifications import validation
 from notifications.intake import acceptance, requests
 from recipients import queries as recipients
+from rooms import registry as rooms
 
 from . import alert_rules, incidents
 from .alert_rules import ALERT_TYPE
@@ -28,6 +30,8 @@ MAX_OPERATORS = 50
 NOTIFIED_ROLES = ("operator", "admin")
 """Roles whose members are notified if ALERT_RECIPIENTS is empty."""
 STAFF_PREFIX = "staff:"
+DEFAULT_ROOM = "alerts"
+"""The room that gets alerts if ALERT_ROOM is empty, and there is one with this ID."""
 
 
 def evaluate(*, now: datetime) -> int:
@@ -67,22 +71,26 @@ class Operator:
     user_id: str | None = None
     """User ID of a staff user or recipient, who can be reached in-app and by push."""
     email: str | None = None
+    room: str | None = None
+    """ID of a room, in place of a person."""
 
     @property
     def name(self) -> str:
-        """The operator's user ID or email address."""
-        return self.user_id or self.email or ""
+        """The operator's user ID or email address, or the room."""
+        return self.user_id or self.email or f"room:{self.room}"
 
 
 def notify_operators(incident: IncidentDocument, *, now: datetime) -> None:
     """Notify operators that an incident opened or, once it is over, was resolved."""
     is_resolved = not incident["is_open"]
     all_operators = operators()
-    if not all_operators:
+    if not all_operators and alert_room() is None:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
     notified = [
         _notify_operator(operator, incident, is_resolved, now) for operator in all_operators
     ]
+    if (room := alert_room()) is not None:
+        notified.append(_notify(Operator(room=room), incident, is_resolved, now, [ROOM]))
     if any(notified) or not all_operators:
         incidents.mark_notified(incident["_id"], "notified_open_at", now=now)
         if is_resolved:
@@ -109,16 +117,30 @@ def operators() -> list[Operator]:
     ]
 
 
+def alert_room() -> str | None:
+    """Return the room that gets alerts, if there is one and it is enabled."""
+    room = settings.ALERT_ROOM or DEFAULT_ROOM
+    return room if rooms.takes_messages(room) else None
+
+
 def _notify_operator(
     operator: Operator, incident: IncidentDocument, is_resolved: bool, now: datetime
 ) -> bool:
     channels = _channels(operator, incident)
-    if not channels:
-        return False
+    return bool(channels) and _notify(operator, incident, is_resolved, now, channels)
+
+
+def _notify(
+    operator: Operator,
+    incident: IncidentDocument,
+    is_resolved: bool,
+    now: datetime,
+    channels: Sequence[Channel],
+) -> bool:
     request = requests.NotificationRequest(
         type=ALERT_TYPE,
         user_id=operator.user_id,
-        recipient=requests.NotificationRecipientRequest(email=operator.email),
+        recipient=requests.NotificationRecipientRequest(email=operator.email, room=operator.room),
         channels=[channel.value for channel in channels],
         content=requests.ContentRequest(
             subject=f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255],

@@ -36,6 +36,14 @@ class WhatsAppTemplateMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageLink:
+    """A link that a message shows as a button."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """The rendered content of a message."""
 
@@ -53,6 +61,8 @@ class Message:
     push: PushOptions | None = None
     units: int | None = None
     """How many parts of a text are paid for. None on a channel without parts."""
+    links: tuple[MessageLink, ...] = ()
+    """For rooms, whose text is in the subset of Markdown of :mod:`domain.markdown`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +76,10 @@ class SendTarget:
     """Of a browser, in place of a token."""
     window_open: bool = True
     """False outside the service window of a channel that has one: only templates are allowed."""
+    room: str = ""
+    """The ID of a room, which is no secret."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What signs messages to it, the newest first."""
     transport: str = ""
     """What carries a message to it, on a channel whose providers accept different targets."""
     scope: str = ""
@@ -96,6 +110,8 @@ class SendRequest:
     """The scope of its recipient, for errors that concern only the scope."""
     subscription: SealedSubscription | None = None
     """Of a browser, in place of a token."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What signs messages to the recipient, the newest first."""
     is_service_window_open: bool = True
     """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None
@@ -109,6 +125,8 @@ class SendResult:
     response: ProviderResponse
     is_delivered: bool = False
     """True if the message has already reached the recipient: no receipt follows."""
+    pause: float | None = None
+    """Seconds for which the scope of the recipient takes nothing more. None: it says nothing."""
     other_address: str | None = None
     """Another form of the recipient's address, which the provider reports in its webhooks."""
     units: int | None = None

@@ -45,6 +45,9 @@ class Request:
     body: bytes | None = field(repr=False)
     timeout: float = TOTAL_TIMEOUT
     """Seconds in total, from the DNS lookup to the last byte of the response."""
+    connect_to: str | None = None
+    """The IP address to connect to, in place of a lookup of the host. TLS still verifies the host.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,7 @@ class Transfer:
         self._header_lines: list[bytes] = []
         self._body_parts: list[bytes] = []
         self._body_bytes_left, self._header_bytes_left = MAX_BODY, MAX_HEADER_BYTES
+        self._is_pinned = False
         try:
             self._prepare(request)
         except (ValueError, pycurl.error) as error:
@@ -110,6 +111,10 @@ class Transfer:
         lines = map(_reject_control_characters, map(": ".join, request.headers.items()))
         handle.setopt(pycurl.HTTPHEADER, [*(line.encode("latin-1") for line in lines), b"Expect:"])
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(CONNECT_TIMEOUT * 1000))
+        if request.connect_to is not None:
+            # No host before the address: it stands for any.
+            handle.setopt(pycurl.CONNECT_TO, [f"::{_in_brackets(request.connect_to)}:"])
+            self._is_pinned = True
         # libcurl silently repeats a request if a reused connection breaks without a response, even
         # if the server read all of it. It can't if a function supplies the body without a way to
         # rewind it.
@@ -145,6 +150,8 @@ class Transfer:
         self._body = io.BytesIO()
         self._header_lines, self._body_parts = [], []
         self._handle.unsetopt(pycurl.HTTPHEADER)
+        if self._is_pinned:
+            self._handle.unsetopt(pycurl.CONNECT_TO)
 
     def _read_body(self, size: int) -> bytes:
         self._may_have_sent = True
@@ -165,6 +172,10 @@ class Transfer:
         self._body_parts.append(part)
         self._body_bytes_left -= len(part)
         return ABORT_TRANSFER if self._body_bytes_left < 0 else None
+
+
+def _in_brackets(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def _reject_control_characters(text: str) -> str:

@@ -30,6 +30,8 @@ class ResponseKind(StrEnum):
     @property
     def failure_code(self) -> FailureCode:
         """The failure code for a rule without a code of its own."""
+        if self is ResponseKind.INVALID_RECIPIENT:
+            return FailureCode.INVALID_RECIPIENT
         has_failed = self in (ResponseKind.TRANSIENT, ResponseKind.AMBIGUOUS)
         return FailureCode.PROVIDER_ERROR if has_failed else FailureCode.REJECTED
 
@@ -111,7 +113,7 @@ def build_error(
 ) -> ProviderError:
     """Return the error for a response of class ``kind``.
 
-    ``code`` applies to transient and permanent errors. ``scope`` limits an outage, a failure, or a
+    ``code`` applies to all but an unavailable provider. ``scope`` limits an outage, a failure, or a
     rate limit, as in :class:`domain.errors.ProviderError`. Without a ``reach``, that of the class
     applies.
     """
@@ -122,7 +124,9 @@ def build_error(
                 reason, response=response, retry_after=retry_after, scope=scope, reach=reach
             )
         case ResponseKind.INVALID_RECIPIENT:
-            return InvalidRecipientError(reason, action=action, response=response, reach=reach)
+            return InvalidRecipientError(
+                reason, action=action, code=code, response=response, reach=reach
+            )
         case ResponseKind.PERMANENT:
             return PermanentError(reason, code=code, response=response, reach=reach)
         case ResponseKind.AMBIGUOUS:

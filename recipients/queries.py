@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from domain.channels import Channel, address_key
+from domain.channels import ROOM, Channel, address_key
 from domain.errors import FailureCode
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
@@ -57,7 +57,7 @@ class RegisteredRecipient:
     def address(self, channel: Channel) -> str | None:
         """Return the address for a channel, None for a channel without addresses."""
         kind = channel.spec.address
-        return None if kind is None else getattr(self, kind.field)
+        return getattr(self, kind.field) if kind and channel.is_personal else None
 
     def preference(self, *, type_slug: str, category: str, is_locked: bool) -> Preference:
         """Return the preference for a type, as :func:`preferences.preference_for` does.
@@ -116,8 +116,11 @@ class RecipientSnapshot:
     ) -> Refusal | None:
         """Return why a message isn't sent on a channel, or None.
 
-        The recipient's preference comes first: it also applies without an address.
+        The recipient's preference comes first: it also applies without an address. None applies
+        to a room.
         """
+        if channel == ROOM:
+            return None
         if (recipient := self.registered.get(user_id or "")) is not None:
             preference = recipient.preference(
                 type_slug=type_slug, category=category, is_locked=is_locked

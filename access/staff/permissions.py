@@ -43,6 +43,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.cancel_broadcast",
         "notifications.end_digest",
         "callbacks.switch_callback",
+        "rooms.switch_room",
         "callbacks.replay_callbackmessage",
         "devices.deactivate_device",
         "devices.reactivate_device",

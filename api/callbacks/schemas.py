@@ -9,13 +9,13 @@ from bson import ObjectId
 from django.conf import settings
 from msgspec import Meta
 
-from callbacks import endpoints
 from callbacks.documents import CallbackDocument, CallbackMessageDocument
 from callbacks.events import SUBSCRIBABLE, CallbackState, CallbackStatus, DisabledReason, EventType
 from callbacks.models import URL_LENGTH
 from domain.channels import Channel
 from domain.states import DeliveryStatus, NotificationStatus
 from notifications.validation import ProblemCollector, enum_of
+from notifyproject.platform import endpoints
 
 from ..http import paging
 from ..http.fields import EXAMPLE_ID, EXAMPLE_TIME, view_of

@@ -107,6 +107,8 @@ class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
     device_ids: list[str] = []
     email: Annotated[str | None, Meta(examples=["ada@example.com"])] = None
     phone: str | None = None
+    room: str | None = None
+    """The ID of a room."""
     name: Annotated[str | None, Meta(examples=["Ada"])] = None
     locale: str | None = None
     timezone: str | None = None

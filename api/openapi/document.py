@@ -68,6 +68,7 @@ RESOURCES = (
     "callbacks",
     "suppressions",
     "limits",
+    "rooms",
     "types",
     "type-files",
 )

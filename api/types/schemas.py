@@ -41,6 +41,8 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     max_priority: Annotated[Priority, Meta(examples=["high"])]
     """Highest priority that a request may have."""
     channels: list[Channel]
+    room: str | None = None
+    """The room of messages that name none."""
     max_retries: Annotated[int, Meta(examples=[3])]
     ttl_seconds: int | None = None
     notify_before_seconds: int | None = None

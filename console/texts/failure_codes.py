@@ -50,6 +50,12 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Check the network and the provider's status page, and then retry.",
         step=Step.RETRY,
     ),
+    F.ROOM_GONE: Explanation(
+        "the room is gone",
+        "Give the room its new target on the page Rooms, which enables it, and then retry.",
+        needs_operator=True,
+        step=Step.RETRY,
+    ),
     F.TIMEOUT: Explanation("no response after sending", _DUPLICATE),
     F.CONNECTION_LOST: Explanation("connection lost while sending", _DUPLICATE),
     F.INTERNAL_ERROR: Explanation(

@@ -35,6 +35,7 @@ from notifications.content.templates import SHIPPED_VERSION
 from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
+from rooms import registry as rooms
 
 from ..texts.labels import CHANNELS, options_of
 from ..widgets.durations import DurationField
@@ -102,6 +103,10 @@ class SchemaField(JsonTextField):
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Return whether the schema differs, in any spelling of the text."""
         return super().has_changed(json.loads(initial) if initial else None, data)
+
+
+def _room_choices() -> list[tuple[str, str]]:
+    return [("", "None"), *((slug, slug) for slug in rooms.find_rooms())]
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -188,6 +193,12 @@ class NotificationTypeForm(forms.ModelForm):
     )
     plan = plan_field()
     digest = DigestField()
+    room = forms.ChoiceField(
+        required=False,
+        choices=_room_choices,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Of messages that name none.",
+    )
     fallback_channel = forms.ChoiceField(
         label="Fallback channel",
         required=False,
@@ -235,6 +246,10 @@ class NotificationTypeForm(forms.ModelForm):
         """Return the channels in their default order."""
         chosen = self.cleaned_data["channels"]
         return [channel.value for channel in Channel if channel.value in chosen]
+
+    def clean_room(self) -> str | None:
+        """Return the room or None."""
+        return self.cleaned_data["room"] or None
 
     def clean_fallback_channel(self) -> str | None:
         """Return the channel or None."""

@@ -51,7 +51,13 @@ class NotificationTypeAdmin(ConsoleAdmin):
     fieldsets = (
         section(None, "slug", "name", "description", "is_active"),
         section(
-            "Sending", "category", "priority", "max_priority", "channels", "notify_before_seconds"
+            "Sending",
+            "category",
+            "priority",
+            "max_priority",
+            "channels",
+            "room",
+            "notify_before_seconds",
         ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
         section("Plan", "plan_until", "plan", "fallback_channel", "fallback_after_seconds"),

@@ -12,9 +12,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language_info
 
 from domain.channels import Channel
+from domain.channels.spec import Shape
 from domain.content import Content, Recipient
 from domain.mailboxes import parse_mailbox
 from domain.states import Category
+from notifications.catalog import types
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.catalog.texts import encode_text
 from notifications.content import rendering, templates
@@ -23,6 +25,8 @@ from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from providers.contract import Message
+
+from .cards import Card, cards_of
 
 EXAMPLE_NAME = "Ada Lovelace"
 UNSUBSCRIBE = "https://example.com/unsubscribe"
@@ -50,6 +54,8 @@ class ChannelPreview:
     """Of a text that is paid for by part: its parts."""
     note: str = ""
     """How many parts there are, and why."""
+    cards: Sequence[Card] = ()
+    """Of a room: the message as each service shows it."""
 
     @property
     def template(self) -> str:
@@ -139,6 +145,7 @@ def _messages(
             data=data,
             recipient=person,
             unsubscribe_url=unsubscribe,
+            actions=types.stored_actions(document),
         )
         for channel in channels
     }
@@ -156,6 +163,7 @@ def _channel_preview(
         subject=message.subject,
         text=_with_emphasis(message.text) if spec.has_service_window else message.text,
         html=message.html,
+        cards=cards_of(message) if spec.shape is Shape.CARD else (),
         **_parts_of(message.text) if channel.pays_by_part else {},
     )
 

@@ -85,6 +85,11 @@ class Channel(StrEnum, metaclass=OpenEnum):
         return self is INBOX
 
     @property
+    def is_personal(self) -> bool:
+        """Whether a message goes to a person, whose preferences and limits apply."""
+        return self is not ROOM
+
+    @property
     def has_devices(self) -> bool:
         """Whether a message goes to each device of the recipient."""
         return self.spec.targets is Targets.DEVICES
@@ -95,7 +100,7 @@ class Channel(StrEnum, metaclass=OpenEnum):
         ``address`` is of the channel's kind, and ``has_device`` may be a guess.
         """
         match self.spec.targets:
-            case Targets.ADDRESS:
+            case Targets.ADDRESS | Targets.ROOM:
                 return bool(address)
             case Targets.DEVICES:
                 return has_device
@@ -125,6 +130,8 @@ def _with_targets(targets: Targets) -> tuple[Channel, ...]:
 """The channel of the inbox."""
 (PUSH,) = _with_targets(Targets.DEVICES)
 """The channel to devices. Devices report to it, and what they accept is one delivery."""
+(ROOM,) = _with_targets(Targets.ROOM)
+"""The channel to rooms."""
 ADDRESS_CHANNELS = _with_targets(Targets.ADDRESS)
 """Channels with an address, which can be suppressed."""
 IDENTITY_CHANNELS = tuple(channel for channel in Channel if channel.spec.has_identities)

@@ -20,6 +20,9 @@ class Targets(StrEnum):
     """Each device of the recipient, whose receipts decide the state together."""
     INBOX = "inbox"
     """The recipient's inbox: the message is delivered by being stored. One channel has it."""
+    ROOM = "room"
+    """A room of a team, which is no person: it has no preferences, and no limits of a person. One
+    channel has it."""
     NOTHING = "nothing"
     """Nobody: this version doesn't know the channel."""
 
@@ -38,6 +41,8 @@ class Shape(StrEnum):
     """The text alone, encoded and divided into the parts that are paid for."""
     ITEM = "item"
     """Subject and body as they are."""
+    CARD = "card"
+    """A title and a text in Markdown, with links as buttons."""
 
 
 class Role(StrEnum):
@@ -49,6 +54,8 @@ class Role(StrEnum):
     """The body."""
     HTML = "html"
     """The HTML that is made of the body otherwise."""
+    MARKDOWN = "markdown"
+    """The body, in the subset of Markdown of :mod:`domain.markdown`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

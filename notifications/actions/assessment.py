@@ -25,6 +25,7 @@ from providers.registry import is_configured
 from recipients import queries as recipients
 from recipients import service_windows
 from recipients.queries import RecipientSnapshot
+from rooms import registry as rooms
 
 from ..catalog import types
 from ..content import rendering
@@ -218,8 +219,11 @@ def _can_reach(
 ) -> bool:
     channel = Channel(delivery["channel"])
     refused = context.refused_devices.get(document["_id"], set())
-    # A resend goes to the same address, which the provider would reject again.
-    is_rejected = delivery.get("failure_code") == F.INVALID_RECIPIENT
+    if channel.is_personal:
+        # A resend goes to the same address, which the provider would reject again.
+        is_rejected = delivery.get("failure_code") == F.INVALID_RECIPIENT
+    else:
+        is_rejected = not rooms.takes_messages(recipient.room)
     return channel.can_reach(
         address=None if is_rejected else recipient.address(channel),
         user_id=document.get("user_id"),

@@ -78,6 +78,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.CANCELLED: (R.SAFE, "It was cancelled before sending."),
     F.NO_ADDRESS: (R.SAFE, "There is an active device now."),
     F.INVALID_RECIPIENT: (R.SAFE, "The recipient has another active device now."),
+    F.ROOM_GONE: (R.SAFE, "The room is enabled again."),
     F.WINDOW_CLOSED: (R.SAFE, "Inside the 24-hour window now, or there is a WhatsApp template."),
     F.TIMEOUT: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
     F.CONNECTION_LOST: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),

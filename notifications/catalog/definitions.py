@@ -13,6 +13,7 @@ from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Priority, SchemaMode
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 from providers.registry import every_channel
+from rooms import registry as rooms
 
 from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
@@ -138,6 +139,10 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             examples=[["email"]],
         ),
     ]
+    room: Annotated[
+        Annotated[str, Meta(max_length=64)] | None,
+        Meta(description="ID of the room of messages that name none, for the channel `room`."),
+    ] = None
     max_retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_MAX_RETRIES
     ttl_seconds: (
         Annotated[
@@ -288,7 +293,7 @@ def validate_type(
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     channels = (
-        every_channel()
+        [channel for channel in every_channel() if channel.is_personal or request.room]
         if is_all(request.channels)
         else parse_channels(request.channels, problems=problems, takes_all=True)
     )
@@ -327,6 +332,8 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
     if not request.name.strip():
         problems.add("/name", "blank", "Must not be blank.")
     problems.check_one_line(request.name, "/name")
+    if request.room is not None and request.room not in rooms.find_rooms():
+        problems.add("/room", "unknown_room", "Unknown room.")
     vocabularies = {
         "category": Category,
         "priority": Priority,

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from domain.channels import INBOX, Channel
+from domain.channels import INBOX, ROOM, Channel
 from domain.digests import (
     MAX_ITEMS,
     MAX_MINUTES,
@@ -121,6 +121,9 @@ def parse_digest(
     channels = parse_channels(request.channels, problems=problems, pointer=f"{pointer}/channels")
     if INBOX in channels:
         problems.add(f"{pointer}/channels", "not_digested", "In-app shows each message.")
+    if ROOM in channels:
+        reason = "A room has its own digest, of messages that come too fast."
+        problems.add(f"{pointer}/channels", "not_digested", reason)
     if other := [
         channel for channel in channels if not channel.is_inbox and channel not in allowed
     ]:

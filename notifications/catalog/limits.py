@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from domain.channels import INBOX, Channel
+from domain.channels import Channel
 from domain.limits import (
     MAX_PERIOD,
     MAX_USES,
@@ -29,7 +29,9 @@ from . import types
 
 MAX_PERIOD_SECONDS = int(MAX_PERIOD.total_seconds())
 MIN_PERIOD_SECONDS = int(MIN_PERIOD.total_seconds())
-DEFAULT_CHANNELS = tuple(channel.value for channel in Channel if not channel.is_inbox)
+DEFAULT_CHANNELS = tuple(
+    channel.value for channel in Channel if channel.is_personal and not channel.is_inbox
+)
 MAX_TYPES = 100
 MAX_LIMITS = 50
 """Each limit that applies costs a send one more write."""
@@ -102,8 +104,8 @@ def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
             expected = f"Expected one of {', '.join(Category)}."
             problems.add(f"/categories/{index}", "unknown_value", expected)
     channels = parse_channels(request.channels, problems=problems)
-    if INBOX in channels:
-        problems.add("/channels", "not_limited", "In-app is never limited.")
+    if not all(map(is_limited, channels)):
+        problems.add("/channels", "not_limited", "In-app and rooms are never limited.")
     if request.overflow not in [member.value for member in Overflow]:
         problems.add("/overflow", "unknown_value", f"Expected one of {', '.join(Overflow)}.")
     if request.min_gap_seconds * (request.max - 1) > request.period_seconds:
@@ -154,6 +156,11 @@ def active_limits() -> Sequence[Limit]:
     return _limits.get()
 
 
+def is_limited(channel: Channel) -> bool:
+    """Return whether limits can apply to a channel."""
+    return channel.value in DEFAULT_CHANNELS
+
+
 def person_of(*, user_id: str | None, channel: Channel, address: str | None) -> str | None:
     """Return the key under which messages count: of the user ID, or else of the address."""
     if user_id is not None:
@@ -177,10 +184,11 @@ def applying_limits(
 ) -> list[Limit]:
     """Return the limits that count a message.
 
-    None counts critical, in-app, and test messages, and those with sensitive variables.
+    None counts critical, in-app, and test messages, those to rooms, and those with sensitive
+    variables.
     """
     # Limits are shared by all clients: one client's campaign must not hold another's codes.
-    if priority is Priority.CRITICAL or channel.is_inbox or is_test:
+    if priority is Priority.CRITICAL or is_test or not is_limited(channel):
         return []
     if types.is_locked(type_slug, template_id):
         return []

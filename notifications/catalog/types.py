@@ -75,6 +75,8 @@ class TypeConfig:
     priority: Priority
     max_priority: Priority = Priority.CRITICAL
     channels: tuple[Channel, ...]
+    room: str | None = None
+    """The room of messages that name none."""
     max_retries: int
     ttl_seconds: int | None
     notify_before: timedelta | None = None  # Reminder lead time; None if the type isn't a reminder
@@ -250,6 +252,25 @@ def text_rules(slug: str) -> TextRules:
     return type_config.text_rules if type_config else DEFAULT_RULES
 
 
+def actions_of(slug: str) -> tuple[Action, ...]:
+    """Return the actions of a type. Empty if it is missing or disabled."""
+    type_config = find_type(slug)
+    return type_config.actions if type_config else ()
+
+
+def stored_actions(document: NotificationTypeDocument) -> tuple[Action, ...]:
+    """Return the actions of a stored type."""
+    return tuple(
+        Action(
+            id=action["id"],
+            label=action["label"],
+            style=ActionStyle(action["style"]),
+            link=action["link"],
+        )
+        for action in document.get("actions") or ()
+    )
+
+
 def invalidate_types() -> None:
     """Make every process reload the types. Raises PyMongoError."""
     _snapshot_cache.invalidate()
@@ -293,6 +314,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         priority=Priority(document["priority"]),
         max_priority=max_priority(document),
         channels=tuple(Channel(c) for c in document["channels"]),
+        room=document.get("room"),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),
         notify_before=None if lead_time is None else timedelta(seconds=lead_time),
@@ -301,15 +323,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         schema=data_schema(document.get("schema"), document.get("schema_mode")),
         plan=plan_of(document),
         digest=digest_of(document),
-        actions=tuple(
-            Action(
-                id=action["id"],
-                label=action["label"],
-                style=ActionStyle(action["style"]),
-                link=action["link"],
-            )
-            for action in document.get("actions") or ()
-        ),
+        actions=stored_actions(document),
         whatsapp_templates=tuple(
             WhatsAppTemplate(
                 locale=template["locale"],

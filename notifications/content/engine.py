@@ -1,7 +1,7 @@
 """Renders Liquid with limits and custom filters, a fast path for simple templates, and a cache."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,7 +22,9 @@ from liquid.exceptions import (
     OutputStreamLimitError,
     UndefinedError,
 )
-from markupsafe import escape
+from markupsafe import escape as escape_html
+
+from domain import markdown
 
 from . import limits
 from .filters import CUSTOM_FILTERS, REPLACED_FILTERS
@@ -90,12 +92,18 @@ def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
         return None
 
 
-def fill_fast_path(pieces: Pieces, variables: Mapping[str, Any], *, autoescape: bool) -> str | None:
+Escape = Callable[[str], str]
+"""Makes a value a text in the language of the template."""
+
+
+def fill_fast_path(
+    pieces: Pieces, variables: Mapping[str, Any], *, escape: Escape | None
+) -> str | None:
     """Return the text with its variables inserted, or None if the data needs Liquid."""
     found: list[str] = []
     try:
         # A character takes up to 4 bytes. Liquid measures exactly.
-        _fill(pieces, variables, found, autoescape, MAX_OUTPUT // 4)
+        _fill(pieces, variables, found, escape, MAX_OUTPUT // 4)
     except _NeedsLiquidError:
         return None
     text = "".join(found)
@@ -146,7 +154,7 @@ def _fill(
     pieces: Pieces,
     variables: Mapping[str, Any],
     found: list[str],
-    autoescape: bool,
+    escape: Escape | None,
     characters_left: int,
 ) -> int:
     for piece in pieces:
@@ -154,11 +162,11 @@ def _fill(
             text = piece
         elif isinstance(piece, _Value):
             value = _look_up(piece.path, variables)
-            text = _format_value(value, autoescape and not piece.is_safe)
+            text = _format_value(value, None if piece.is_safe else escape)
         else:
             value = _look_up(piece.path, variables)
             chosen = piece.otherwise if value is None or value is False else piece.then
-            characters_left = _fill(chosen, variables, found, autoescape, characters_left)
+            characters_left = _fill(chosen, variables, found, escape, characters_left)
             continue
         characters_left -= len(text)
         if characters_left < 0:
@@ -178,12 +186,16 @@ def _look_up(path: tuple[str, ...], variables: Mapping[str, Any]) -> Any:
     return value
 
 
-def _format_value(value: Any, autoescape: bool) -> str:
+def _format_value(value: Any, escape: Escape | None) -> str:
     if type(value) is int:
         return str(value)
     if type(value) is not str:
         raise _NeedsLiquidError
-    return escape(value) if autoescape else value
+    return value if escape is None else escape(value)
+
+
+def _escape_of(bound: BoundTemplate) -> Escape | None:
+    return bound.env.escape if isinstance(bound.env, _LimitedEnvironment) else None
 
 
 class TemplateError(ValueError):
@@ -225,10 +237,14 @@ class _LimitedEnvironment(Environment):
     local_namespace_limit = 64 * 1024
     output_stream_limit = MAX_OUTPUT
     string_first_and_last = True
+    escape: Escape | None = None
+    """Applied to each output. None: it is written as it is."""
 
 
-def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
-    environment = _LimitedEnvironment(undefined=FalsyStrictUndefined, autoescape=autoescape)
+def _environment(*, escape: Escape | None = None, is_layout: bool = False) -> Environment:
+    is_html = escape is escape_html
+    environment = _LimitedEnvironment(undefined=FalsyStrictUndefined, autoescape=is_html)
+    environment.escape = escape
     for name, function in (REPLACED_FILTERS | CUSTOM_FILTERS).items():
         environment.add_filter(name, function)
     environment.add_filter("h", environment.filters["escape"])
@@ -243,9 +259,10 @@ def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
     return environment
 
 
-TEXT_ENVIRONMENT = _environment(autoescape=False)
-HTML_ENVIRONMENT = _environment(autoescape=True)
-LAYOUT_ENVIRONMENT = _environment(autoescape=True, is_layout=True)
+TEXT_ENVIRONMENT = _environment()
+HTML_ENVIRONMENT = _environment(escape=escape_html)
+LAYOUT_ENVIRONMENT = _environment(escape=escape_html, is_layout=True)
+MARKDOWN_ENVIRONMENT = _environment(escape=markdown.escape)
 
 
 class Template:
@@ -283,7 +300,7 @@ class Template:
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
         """Return the text with its variables inserted. Raises TemplateError."""
         if self._fast_path is not None:
-            text = fill_fast_path(self._fast_path, variables, autoescape=self.bound.env.autoescape)
+            text = fill_fast_path(self._fast_path, variables, escape=_escape_of(self.bound))
             if text is not None:
                 return text
         try:

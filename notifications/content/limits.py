@@ -26,6 +26,7 @@ from liquid.builtin.expressions.loop import LoopExpression
 from liquid.builtin.expressions.path import Path
 from liquid.builtin.expressions.primitive import Blank, RangeLiteral
 from liquid.builtin.output import OutputNode
+from liquid.builtin.tags.capture_tag import CaptureNode
 from liquid.builtin.tags.case_tag import MultiExpressionBlockNode
 from liquid.builtin.tags.cycle_tag import CycleNode
 from liquid.builtin.tags.echo_tag import EchoNode
@@ -415,7 +416,9 @@ class _Cycle(CycleNode):
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         _charge(context, *(expression.evaluate(context) for expression in self.expressions()))
-        return super().render_to_output(context, buffer)
+        written_text = context.get_buffer(buffer)
+        super().render_to_output(context, written_text)
+        return buffer.write(_escaped(written_text.getvalue(), context))
 
 
 class _When(MultiExpressionBlockNode):
@@ -458,6 +461,32 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
 }
 
 
+class _Literal(str):
+    """A text in the language of the template: a captured part of it."""
+
+    __slots__ = ()
+
+
+def _escaped(text: str, context: RenderContext) -> str:
+    """Return a text as a template of Markdown writes it. HTML is escaped by Liquid."""
+    escape = getattr(context.env, "escape", None)
+    if escape is None or context.autoescape or isinstance(text, _Literal):
+        return text
+    return str(escape(text))
+
+
+class _Capture(CaptureNode):
+    """A capture, whose text is escaped already."""
+
+    __slots__ = ()
+
+    def _assign(self, context: RenderContext, buf: StringIO) -> None:
+        if context.autoescape:
+            super()._assign(context, buf)
+        else:
+            context.assign(self.name, _Literal(buf.getvalue()))
+
+
 class _Output(OutputNode):
     """An output, which writes numbers, lists, and objects as Liquid does."""
 
@@ -469,8 +498,10 @@ class _Output(OutputNode):
             # Inner lists count, too: a list of them is short, and its text may be as short.
             context.budget.spend(sum(1 for _ in flat(value)) // ITEMS_PER_UNIT)
         if isinstance(value, float | dict | list | tuple):
-            return buffer.write(written(value, is_html=context.autoescape))
-        return buffer.write(to_liquid_string(value, context.autoescape))
+            text = written(value, is_html=context.autoescape)
+        else:
+            text = to_liquid_string(value, context.autoescape)
+        return buffer.write(_escaped(text, context))
 
 
 class _Echo(EchoNode):
@@ -489,6 +520,8 @@ def apply_limits(bound: BoundTemplate) -> None:
             node.__class__ = _When
         elif isinstance(node, CycleNode):
             node.__class__ = _Cycle
+        elif isinstance(node, CaptureNode):
+            node.__class__ = _Capture
         elif isinstance(node, OutputNode):
             node.__class__ = _Echo if isinstance(node, EchoNode) else _Output
         for expression in _walk_expressions(node.expressions()):

@@ -250,11 +250,10 @@ def _parse(part: Part, source: str) -> BoundTemplate:
     if not source.strip():
         raise TemplateError("blank", "Must not be blank.")
     check_source(source)
-    environment = HTML_ENVIRONMENT if part.is_html else TEXT_ENVIRONMENT
     try:
-        return environment.from_string(source)
+        return part.environment.from_string(source)
     except LiquidError as error:
-        raise _syntax_error(error, source, environment) from error
+        raise _syntax_error(error, source, part.environment) from error
 
 
 def _check_names(

@@ -10,6 +10,7 @@ import structlog
 from django.conf import settings
 from markupsafe import escape
 
+from domain import markdown
 from domain.channels import Channel
 from domain.channels.spec import Role, Shape
 from domain.content import Content, Recipient
@@ -17,10 +18,10 @@ from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
 from domain.mailboxes import parse_mailbox
 from domain.zones import first_known_zone
-from providers.contract import Message, WhatsAppTemplateMessage
+from providers.contract import Message, MessageLink, WhatsAppTemplateMessage
 
 from ..catalog.texts import encode_text
-from ..catalog.types import MASK, WhatsAppTemplate
+from ..catalog.types import MASK, Action, WhatsAppTemplate
 from . import templates, whatsapp
 from .direction import is_text_right_to_left
 from .engine import RenderCache, TemplateError
@@ -40,6 +41,7 @@ PUSH_TITLE_LENGTH = 100
 PUSH_BODY_LENGTH = 500
 """What phones show at most of an expanded notification, far below the 4 KB push limit."""
 PREHEADER_LENGTH = 120
+CARD_TITLE_LENGTH = 150
 CHANNEL_PARTS: Mapping[Channel, Mapping[Role, Part]] = {
     channel: {part.role: Part(part.name) for part in channel.spec.parts} for channel in Channel
 }
@@ -162,6 +164,7 @@ def render_message(
     recipient: Recipient,
     accepted_recipient: Recipient | None = None,
     unsubscribe_url: str | None = None,
+    actions: Sequence[Action] = (),
     now: datetime | None = None,
 ) -> Message:
     """Return a stored notification's message for a channel. Raises TemplateError.
@@ -211,6 +214,13 @@ def render_message(
             return replace(message, text=encoded.text, units=encoded.units)
         case Shape.ITEM:
             return message
+        case Shape.CARD:
+            return replace(
+                message,
+                subject=_render_title(context, subject, limit=CARD_TITLE_LENGTH),
+                text=context.render_own(Role.MARKDOWN) or markdown.escape(text),
+                links=_links(context, actions),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +297,28 @@ class _RenderContext:
         return templates.language_of(name, self.version, locale) or settings.LANGUAGE_CODE
 
 
-def _render_title(context: _RenderContext, subject: str | None) -> str | None:
+def _links(context: _RenderContext, actions: Sequence[Action]) -> tuple[MessageLink, ...]:
+    """Return the buttons of a card: the type's actions with a link, and the deep link."""
+    links = [
+        MessageLink(label=action.label, url=link)
+        for action in actions
+        if (link := _web_link(action.link))
+    ]
+    own = _web_link(context.content.deep_link)
+    if own is None or any(link.url == own for link in links):
+        return tuple(links)
+    words = templates.layout_words(context.language)
+    return (*links, MessageLink(label=words["open"], url=own))
+
+
+def _render_title(
+    context: _RenderContext, subject: str | None, *, limit: int = PUSH_TITLE_LENGTH
+) -> str | None:
     title = context.render_own(Role.TITLE)
     by_template = context.render_part(Part.SUBJECT) if title else None
     if title and by_template is not None and clean_line(by_template) == subject:
         subject = title
-    return truncate_words(clean_line(subject), limit=PUSH_TITLE_LENGTH) if subject else None
+    return truncate_words(clean_line(subject), limit=limit) if subject else None
 
 
 def _render_html(

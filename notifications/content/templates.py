@@ -12,6 +12,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from django.conf import settings
+from liquid import Environment
 from pymongo.errors import DuplicateKeyError
 
 from domain import channels
@@ -23,7 +24,14 @@ from ..catalog import types
 from ..documents.catalog import TEMPLATE_VERSIONS, TemplateVersionDocument
 from . import inlining
 from .direction import turn_round
-from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
+from .engine import (
+    HTML_ENVIRONMENT,
+    LAYOUT_ENVIRONMENT,
+    MARKDOWN_ENVIRONMENT,
+    TEXT_ENVIRONMENT,
+    Template,
+    TemplateError,
+)
 
 DEFAULT_LANGUAGE = "default"  # Names a template's own language
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
@@ -63,6 +71,19 @@ class Part(StrEnum, metaclass=channels.OpenEnum):
         """Whether it is HTML. The layout is a template of this part."""
         own = channels.PARTS.get(self.value)
         return own is not None and own.role is Role.HTML
+
+    @property
+    def is_markdown(self) -> bool:
+        """Whether it is Markdown."""
+        own = channels.PARTS.get(self.value)
+        return own is not None and own.role is Role.MARKDOWN
+
+    @property
+    def environment(self) -> Environment:
+        """What its templates are parsed and rendered in."""
+        if self.is_html:
+            return HTML_ENVIRONMENT
+        return MARKDOWN_ENVIRONMENT if self.is_markdown else TEXT_ENVIRONMENT
 
     @property
     def has_one_line(self) -> bool:
@@ -390,7 +411,7 @@ _parsed_parts = _ParsedParts()
 
 def _parse(source: str, part: Part, *, is_turned: bool) -> Template:
     if not part.is_html:
-        return Template(source)
+        return Template(source, environment=part.environment)
     layout = _layout_source(None)
     css = inlining.extract_style_sheet(turn_round(layout) if is_turned else layout)
     return Template(inlining.inline_fragment(source, css=css), environment=HTML_ENVIRONMENT)

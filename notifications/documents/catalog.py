@@ -73,6 +73,7 @@ class NotificationTypeDocument(TypedDict):
     priority: str
     max_priority: NotRequired[str | None]
     channels: list[str]
+    room: NotRequired[str | None]
     max_retries: int
     ttl_seconds: NotRequired[int | None]
     notify_before_seconds: NotRequired[int | None]

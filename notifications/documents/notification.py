@@ -16,6 +16,7 @@ class RecipientCopyDocument(TypedDict):
     device_ids: list[str]
     email: NotRequired[str]
     phone: NotRequired[str]
+    room: NotRequired[str]
     name: NotRequired[str]
     locale: NotRequired[str]
     timezone: NotRequired[str]

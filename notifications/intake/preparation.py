@@ -10,7 +10,13 @@ from bson import ObjectId
 from access.models import Scope
 from devices import queries as devices
 from domain import time
-from domain.addresses import ADDRESS_KINDS, InvalidAddressError, normalize_email, normalize_phone
+from domain.addresses import (
+    ADDRESS_KINDS,
+    InvalidAddressError,
+    normalize_email,
+    normalize_phone,
+    normalize_room,
+)
 from domain.channels import Channel, channels_of
 from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
@@ -21,6 +27,7 @@ from providers.registry import every_channel
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
+from rooms import registry as rooms
 
 from ..catalog import retention, types
 from ..catalog.digests import DIGEST_VARIABLE
@@ -74,8 +81,13 @@ def resolve_recipient(
     given: NotificationRecipientRequest,
     registered: RegisteredRecipient | None,
     problems: ProblemCollector,
+    *,
+    room: str | None = None,
 ) -> Recipient:
-    """Return the recipient. Invalid fields are left out and added as problems."""
+    """Return the recipient. Invalid fields are left out and added as problems.
+
+    ``room`` is that of the type.
+    """
 
     def check(field: str, value: str | None, normalize: Callable[[str], str]) -> str | None:
         try:
@@ -96,14 +108,25 @@ def resolve_recipient(
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
         name = None
+    own_room = check("room", given.room, normalize_room)
+    if own_room is not None and own_room not in rooms.find_rooms():
+        problems.add("/recipient/room", "unknown_room", "Unknown room.")
     locale = check("locale", given.locale, parse_language)
     zone = check("timezone", given.timezone, lambda zone: time.parse_zone(zone).key)
-    own = {"email": email, "phone": phone, "name": name, "locale": locale, "timezone": zone}
+    own = {
+        "email": email,
+        "phone": phone,
+        "room": own_room,
+        "name": name,
+        "locale": locale,
+        "timezone": zone,
+    }
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
         given=tuple([field for field, value in own.items() if value]),
         email=email or known.email,
         phone=phone or known.phone,
+        room=own_room or room,
         name=name or known.name,
         locale=locale or known.locale,
         timezone=zone or known.timezone,
@@ -140,7 +163,9 @@ def prepare(
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
     registered = snapshot.registered.get(request.user_id or "")
-    recipient = resolve_recipient(request.recipient, registered, problems)
+    recipient = resolve_recipient(
+        request.recipient, registered, problems, room=type_config.room if type_config else None
+    )
     problems.check_identifier(request.user_id, "/user_id")
     for field in ("entity_id", "external_id", "source"):
         if (text := getattr(request, field)) is not None:
@@ -399,7 +424,10 @@ def _requested_channels(
         channels = list(dict.fromkeys(channel for channel in preferred if channel is not None))
         return False, channels or type_config.channels
     if is_all(request.channels):
-        return False, every_channel(test=is_test)
+        # A room is no way to reach a person: it gets what names it.
+        has_room = request.recipient.room is not None or type_config.room is not None
+        every = every_channel(test=is_test)
+        return False, [channel for channel in every if channel.is_personal or has_room]
     return True, parse_channels(request.channels, problems=problems, takes_all=True)
 
 

@@ -15,6 +15,7 @@ from domain.states import DeliveryStatus
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from providers.contract import Message
 
+from ..catalog import types
 from ..content import rendering, templates
 from ..content.engine import TemplateError
 from . import acceptance as intake_acceptance
@@ -153,7 +154,11 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
             channels=[channel],
         )
     return rendering.render_message(
-        channel=channel, content=content, data=data, recipient=notification.recipient
+        channel=channel,
+        content=content,
+        data=data,
+        recipient=notification.recipient,
+        actions=types.actions_of(notification.type),
     )
 
 

@@ -49,6 +49,17 @@ class NotificationRecipientRequest(
     device_ids: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=64)]], Meta(max_length=100)
     ] = []
+    room: (
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description="A room's ID, for the channel `room`. Default: the type's.",
+                examples=["ops"],
+            ),
+        ]
+        | None
+    ) = None
     name: Annotated[str, Meta(max_length=200)] | None = None
     locale: Annotated[str, Meta(max_length=35, examples=["pt-BR"])] | None = None
     timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None

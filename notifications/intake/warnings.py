@@ -14,6 +14,7 @@ from domain.limits import Limit, describe_use
 from domain.states import DeliveryStatus
 from notifications.store.new_notifications import NewNotification
 from recipients import service_windows
+from rooms import registry as rooms
 
 from ..catalog import limits, types
 from ..content import rendering
@@ -78,6 +79,7 @@ def find_warnings(
         *(_find_missing_devices(notification) if are_channels_named else ()),
         *_find_closed_window(notification, now=now),
         *_find_long_texts(notification),
+        *_find_disabled_room(notification),
     )
 
 
@@ -143,6 +145,18 @@ def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceW
         yield AcceptanceWarning(channel=PUSH, code=FailureCode.NO_ADDRESS, detail=WITHOUT_DEVICE)
     elif not any(_accepts(device, notification) for device in found):
         yield AcceptanceWarning(channel=PUSH, code=FailureCode.OPTED_OUT, detail=WITHOUT_ACCEPTANCE)
+
+
+def _find_disabled_room(notification: NewNotification) -> Iterator[AcceptanceWarning]:
+    """Yield the message to a room that takes none now."""
+    for delivery in notification.deliveries:
+        if not delivery.channel.is_personal and delivery.status is DeliveryStatus.PENDING:
+            room = rooms.find_rooms().get(notification.recipient.room or "")
+            if room is not None and room.obstacle is not None:
+                detail = f"{room.obstacle.rstrip('.')}: fails unless it is enabled before."
+                yield AcceptanceWarning(
+                    channel=delivery.channel, code=FailureCode.ROOM_GONE, detail=detail
+                )
 
 
 def _accepts(device: PushTarget, notification: NewNotification) -> bool:

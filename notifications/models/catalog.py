@@ -8,7 +8,7 @@ from django_mongodb_backend.fields import ArrayField
 from domain.channels import Channel
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Priority, SchemaMode
-from notifyproject.db.fields import choice_field, choices_field, optional_datetime
+from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 
 SLUG_LENGTH = 64
 NAME_LENGTH = 120
@@ -31,6 +31,8 @@ class NotificationType(models.Model):
     """Highest priority of a request; empty: high for marketing, otherwise critical."""
     channels = choices_field(Channel)
     """Default when neither the request nor the recipient's preferences name channels."""
+    room = optional_text(64)
+    """The room of messages that name none; missing: none."""
     max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
     ttl_seconds = models.IntegerField(null=True, blank=True)
     """Lifetime after the send time; empty: unlimited."""

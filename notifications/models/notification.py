@@ -30,6 +30,8 @@ class RecipientCopy(EmbeddedModel):
     device_ids = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     email = optional_text(254)
     phone = optional_text(16)
+    room = optional_text(64)
+    """The ID of the room that it is posted to."""
     name = optional_text(200)
     locale = optional_text(35)
     timezone = optional_text(64)

@@ -213,6 +213,17 @@ def find_digests(ids: Iterable[ObjectId]) -> dict[ObjectId, DigestDocument]:
     return {digest["_id"]: digest for digest in digests().find({"_id": {"$in": sorted(set(ids))}})}
 
 
+def opening_times(groups: Iterable[str], *, now: datetime) -> dict[str, datetime]:
+    """Return since when the groups that have an open digest have it. Raises PyMongoError."""
+    wanted = {
+        "group": {"$in": sorted(set(groups))},
+        "status": D.OPEN.value,
+        "closes_at": {"$gt": now},
+    }
+    found = digests().find(wanted, {"group": 1, "opened_at": 1})
+    return {digest["group"]: digest["opened_at"] for digest in found}
+
+
 def leave_digests(members: Sequence[tuple[ObjectId, ObjectId]], *, now: datetime) -> int:
     """Make members due now whose digest doesn't take any more. Return how many left.
 

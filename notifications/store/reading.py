@@ -20,6 +20,7 @@ def recipient_of(document: NotificationDocument) -> Recipient:
         device_ids=tuple(stored.get("device_ids", ())),
         email=stored.get("email"),
         phone=stored.get("phone"),
+        room=stored.get("room"),
         name=stored.get("name"),
         locale=stored.get("locale"),
         timezone=stored.get("timezone"),

@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "notifyproject",
     "access",
     "recipients",
+    "rooms",
     "devices",
     "callbacks",
     "notifications",
@@ -209,6 +210,7 @@ def configure(environment: Environment) -> dict[str, Any]:
             for group in PROVIDER_GROUPS
             for name, value in group.of(environment).configure(environment).items()
         },
+        "ROOMS_URL": environment.ROOMS_URL.rstrip("/"),
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "PROVIDER_RATES": _provider_rates(environment),
         "MAX_IN_FLIGHT": {

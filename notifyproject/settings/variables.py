@@ -241,6 +241,20 @@ class Sms(Group):
     )
 
 
+class Rooms(Group):
+    """Rooms are set up in the console, each with its own URL."""
+
+    heading = "Rooms"
+    see = "guides/rooms.md"
+
+    ROOMS_URL: str = declare(
+        kinds.url(Plain.PRIVATE),
+        "",
+        "address of the sandbox, in place of the hosts of all rooms",
+        empty="each room's own URL",
+    )
+
+
 class ProviderLimits(Group):
     """How much a provider gets."""
 
@@ -322,6 +336,12 @@ class Monitoring(Group):
         "email addresses and user IDs, separated by commas",
         empty="operators and admins",
     )
+    ALERT_ROOM: str = declare(
+        kinds.text(r"[a-z0-9][a-z0-9_-]{0,63}", "the ID of a room"),
+        "",
+        "room that gets each alert, beside the people",
+        empty="the room `alerts`, if there is one",
+    )
     METRICS_TOKEN: str = declare(
         kinds.token(min_length=16),
         "",
@@ -394,6 +414,7 @@ class Environment(
     Inbox,
     Email,
     Sms,
+    Rooms,
     ProviderLimits,
     RequestLimits,
     TestMode,

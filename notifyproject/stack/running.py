@@ -29,6 +29,8 @@ MONGOD = "mongod"
 STOP_SECONDS = 6.0
 """Seconds for programs in which to end at a stop, before the servers do."""
 DOWN_SECONDS = 12
+SLACK_BOT = "xoxb-local-stack"
+"""The sandbox accepts it; it isn't secret."""
 LOCAL_MODULES = ("sandbox.__main__", "whitenoise.storage")
 """What only the programs of a local stack need."""
 
@@ -205,6 +207,8 @@ def _providers(addresses: Addresses, *, web_push_key: str) -> dict[str, str]:
     sandboxes = {
         "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": sandbox_secrets.public_key},
         "FCM_CREDENTIALS": {"FCM_CREDENTIALS": account, "FCM_URL": addresses.sandbox},
+        "SLACK_BOT_TOKEN": {"SLACK_BOT_TOKEN": SLACK_BOT, "SLACK_BOT_URL": addresses.sandbox},
+        "ROOMS_URL": {"ROOMS_URL": addresses.sandbox},
         "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": account},
         "WEBPUSH_KEYS": {
             "WEBPUSH_KEYS": web_push_key,

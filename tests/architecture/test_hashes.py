@@ -18,7 +18,7 @@ REASONS = {
     "access/staff/second_factor.py": _RANDOM_SECRET,
     "api/http/rate_limits.py": _NAMES,
     "api/openapi/document.py": "a public document, for its entity tag",
-    "callbacks/signing.py": _KEYED,
+    "domain/signing.py": _KEYED,
     "console/widgets/forms.py": "values of a form, which the same page shows",
     "devices/tokens.py": "a push token or an endpoint, which are random",
     "domain/digests.py": _GROUP,

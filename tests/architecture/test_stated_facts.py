@@ -14,7 +14,7 @@ from callbacks import retry as callback_retry
 from console import failures, problems
 from console.staff import oidc
 from console.widgets.filters import RECENT, SPANS
-from delivery import provider_pauses
+from delivery import provider_pauses, rooms
 from delivery.sweeper import SWEEP_SECONDS
 from domain.retry import MAX_OUTAGE
 from domain.time import MAX_SNOOZE, MAX_TTL
@@ -44,6 +44,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
         "15 s": timedelta(seconds=StreamTiming().heartbeat),
         "90 days": MAX_SNOOZE,
     },
+    "console/rooms.py": {"20 seconds": rooms.PATIENCE},
     "api/recipients/schemas.py": {"30 days": service_windows.RETENTION},
     "console/bulk/selection.py": {"7 days": SPANS[RECENT][1]},
     "console/callbacks/endpoints.py": {"30 days": outbox.MESSAGE_RETENTION},

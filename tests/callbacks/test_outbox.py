@@ -9,12 +9,12 @@ import pytest
 from bson import ObjectId
 
 from callbacks import outbox, subscriptions
-from callbacks.endpoints import EndpointResponse
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
 from callbacks.outbox import LEASE, ClaimedMessage
 from callbacks.retry import AttemptOutcome, Decision
 from callbacks.subscriptions import TooManySecretsError
 from notifyproject.db.collections import collection
+from notifyproject.platform.endpoints import EndpointResponse
 from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes.callback_receiver import called_back
 

@@ -11,9 +11,10 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.core.management import call_command
 
-from callbacks import outbox, retry, signing, subscriptions, worker
+from callbacks import outbox, retry, subscriptions, worker
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
 from callbacks.worker import SweepReport
+from domain import signing
 from domain.states import DeliveryStatus
 from notifyproject.db.collections import collection
 from notifyproject.platform import broker as platform_broker

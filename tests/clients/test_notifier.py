@@ -33,7 +33,7 @@ from notifyproject_client.rest.models.inbox_token_request import InboxTokenReque
 from notifyproject_client.rest.models.recipient_request import RecipientRequest
 from notifyproject_client.retry import parse_retry_after
 
-from callbacks import signing
+from domain import signing
 from tests.support.openapi import api_operations
 from tests.support.tables import each_case
 

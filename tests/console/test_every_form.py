@@ -20,6 +20,7 @@ from access.models import APIClient, Scope, StaffUser
 from console.widgets.lists import ReadOnlyAdmin, never
 from domain.channels import Channel
 from domain.limits import Overflow
+from domain.rooms import RoomKind
 from domain.states import Category, Priority
 from domain.time import utc_now
 from monitoring.models import AlertKind, AlertRule
@@ -29,6 +30,8 @@ from notifications.catalog.limits import LimitRequest
 from notifications.models import Limit, NotificationType, RetentionPolicy
 from notifyproject.db.collections import collection, database
 from recipients.models import Suppression
+from rooms import registry
+from rooms.models import Room
 from tests.fuzz.console_forms import Form, forms_of
 from tests.support.clients.console import make_staff
 from tests.support.openapi import api_operations, resolved
@@ -182,6 +185,25 @@ def store_retention() -> None:
         policy.save()
 
 
+ROOM_TARGETS = {
+    RoomKind.SLACK_WEBHOOK: "https://hooks.slack.com/services/T0ADA/B0ADA/x",
+    RoomKind.SLACK_BOT: "C024BE91L",
+    RoomKind.DISCORD: "https://discord.com/api/webhooks/223704706495545344/x",
+}
+
+
+def store_rooms() -> None:
+    for number, (kind, target) in enumerate(ROOM_TARGETS.items()):
+        registry.create(
+            slug=f"room-{number}",
+            name=ODD,
+            kind=kind,
+            target=target,
+            min_gap_seconds=(0, 61, 600)[number],
+            now=utc_now(),
+        )
+
+
 def store_staff() -> None:
     roles = [Group.objects.create(name=name) for name in (ODD, "  blanks", LONG)]
     roles[0].permissions.set(Permission.objects.order_by("?")[:9])
@@ -206,6 +228,7 @@ STORED: Mapping[type[Any], Callable[[], None]] = {
     RetentionPolicy: store_retention,
     StaffUser: store_staff,
     Group: store_staff,
+    Room: store_rooms,
 }
 """What stores several objects of each model with a form, every field set to an unusual value."""
 
@@ -411,6 +434,7 @@ API_FORMS: Mapping[str, tuple[type[Any], str]] = {
 """Operations that store an object, its model, and the key of one whose form is complete."""
 LEFT_OUT: Mapping[tuple[str, str], str] = {
     ("putLimit", "in_app"): "the API refuses it: in-app is never limited",
+    ("putLimit", "room"): "the API refuses it: rooms are never limited",
     ("putType", "all"): "a short form of all channels, each of which has a box",
 }
 """Values of the API that a form leaves out, and why."""

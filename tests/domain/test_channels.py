@@ -3,11 +3,13 @@
 from typing import Any
 
 from domain.addresses import ADDRESS_KINDS, PHONE_NUMBER
+from domain.addresses import ROOM as ROOM_ID
 from domain.channels import (
     ADDRESS_CHANNELS,
     INBOX,
     PARTS,
     PUSH,
+    ROOM,
     Channel,
     address_digest,
     address_key,
@@ -19,15 +21,27 @@ from tests.support.tables import each_case
 
 
 def test_channels_are_in_the_order_of_lists() -> None:
-    assert [channel.value for channel in Channel] == ["email", "push", "whatsapp", "sms", "in_app"]
+    assert [channel.value for channel in Channel] == [
+        "email",
+        "push",
+        "whatsapp",
+        "sms",
+        "room",
+        "in_app",
+    ]
 
 
 @each_case("channel", list(Channel))
 def test_exactly_channels_to_addresses_have_a_kind_of_address(channel: Channel) -> None:
     is_addressed = channel.spec.targets is Targets.ADDRESS
     assert (channel in ADDRESS_CHANNELS) is is_addressed
-    assert (channel.spec.address is not None) is is_addressed
-    assert channel.spec.address is None or channel.spec.address in ADDRESS_KINDS.values()
+    assert (channel.spec.address in ADDRESS_KINDS.values()) is is_addressed
+    assert (channel.spec.address is ROOM_ID) is (channel is ROOM)
+
+
+def test_a_room_is_no_person() -> None:
+    assert [channel for channel in Channel if not channel.is_personal] == [ROOM]
+    assert addresses_in({"room": "ops"}) == []
 
 
 def test_one_channel_is_the_inbox_and_one_has_devices() -> None:

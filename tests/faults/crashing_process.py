@@ -62,7 +62,8 @@ def _call_back(job: dict[str, Any]) -> None:
     """Send a round of a client's callbacks. The response to a text's message kills the process."""
     from bson import ObjectId
 
-    from callbacks import endpoints, worker
+    from callbacks import worker
+    from notifyproject.platform import endpoints
 
     post = endpoints.post
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from callbacks import endpoints, outbox, worker
-from callbacks.endpoints import Endpoint, EndpointResponse, InvalidUrlError
+from callbacks import outbox, worker
 from callbacks.events import Event, EventType
 from notifyproject.db.collections import collection
-from notifyproject.platform import egress
+from notifyproject.platform import egress, endpoints
+from notifyproject.platform.endpoints import Endpoint, EndpointResponse, InvalidUrlError
 from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes import socket_server
 from tests.support.fakes.callback_receiver import Receiver, called_back

@@ -14,18 +14,24 @@ from notifications.receipts.processor import DELIVERY_STATUSES
 from notifyproject.settings.variables import VARIABLES
 from providers import http
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
+from providers.discord import provider as discord
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
 from providers.mail_replies import CODE_SUBJECTS, Subject
 from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
+from providers.room_client import RoomRule
 from providers.sendgrid import provider as sendgrid_provider
 from providers.sendgrid import webhooks
+from providers.slack_bot import provider as slack_bot
+from providers.slack_webhook import provider as slack_webhook
 from providers.smtp import replies as smtp_replies
 from providers.smtp.replies import ReplyRule
+from providers.teams import provider as teams
 from providers.twilio import responses as twilio_responses
 from providers.twilio import webhooks as twilio_webhooks
 from providers.twilio.responses import CodeRule as TwilioRule
 from providers.twilio.responses import FailureRule
+from providers.webhook import provider as webhook
 from providers.webpush import responses as webpush_responses
 from providers.webpush.responses import WebPushRule
 from providers.whatsapp import responses as whatsapp_responses
@@ -104,6 +110,11 @@ def tables() -> Mapping[str, str]:
         ),
         "Twilio: receipts": _reported(twilio_webhooks.STATUS_KINDS),
         "Twilio: failures": _twilio_failures(twilio_responses.FAILURE_RULES),
+        "Rooms: Slack by webhooks": _room(slack_webhook.RULES),
+        "Rooms: Slack by a bot": _room((*slack_bot.RULES, slack_bot.UNKNOWN_ERROR)),
+        "Rooms: Teams": _room(teams.RULES),
+        "Rooms: Discord": _room(discord.RULES),
+        "Rooms: webhooks": _room(webhook.RULES),
     }
 
 
@@ -200,6 +211,26 @@ def _twilio_failures(rules: Sequence[FailureRule]) -> str:
         ("Twilio's code", "failure code", "the number gets", "recorded reason"),
         [
             (spans(rule.codes), f"`{rule.code.value}`", ADDRESSES[rule.effect], rule.reason)
+            for rule in rules
+        ],
+    )
+
+
+def _room(rules: Sequence[RoomRule]) -> str:
+    """Return a table of answers: those that the table lacks are as for any provider."""
+    return _table(
+        ("response", "class", "it concerns", "failure code", "recorded reason"),
+        [
+            (
+                ", ".join(f"`{code}`" for code in names)
+                if (names := [code for code in rule.codes if isinstance(code, str)])
+                else spans(code for code in rule.codes if isinstance(code, int)),
+                rule.kind.value
+                + (": room disabled" if rule.kind is ResponseKind.INVALID_RECIPIENT else ""),
+                "all rooms" if rule.is_account else "the room",
+                f"`{rule.code.value}`" if rule.code else _code(rule.kind, None),
+                rule.reason,
+            )
             for rule in rules
         ],
     )
@@ -305,9 +336,10 @@ def test_every_named_variable_exists() -> None:
 
 
 def test_every_provider_is_on_the_page() -> None:
-    for name in ("SendGrid", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app"):
+    senders = ("SendGrid", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app")
+    for name in (*senders, "Slack by webhooks", "Slack by a bot", "Teams", "Discord", "webhooks"):
         assert name in PAGE
-    assert len(SUBJECTS) == 7
+    assert len(SUBJECTS) == 12
 
 
 def test_numbers_match_the_code() -> None:

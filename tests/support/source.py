@@ -23,6 +23,7 @@ SERVICE = (
     "privacy",
     "providers",
     "recipients",
+    "rooms",
     "wizard",
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")

@@ -11,11 +11,13 @@ from callbacks import subscriptions
 from devices import subscriptions as subscriptions_of_browsers
 from notifications.store import encrypted_content
 from notifyproject.platform import encryption
+from rooms import registry as rooms
 
 Values = Callable[[], Iterator[tuple[str, Callable[[], bool]]]]
 STORED: dict[str, Values] = {
     "second factors": second_factor.encrypted_keys,
     "callback secrets": subscriptions.encrypted_secrets,
+    "targets and secrets of rooms": rooms.encrypted_values,
     "sensitive contents": encrypted_content.encrypted_contents,
     "subscriptions of browsers": subscriptions_of_browsers.encrypted_subscriptions,
 }

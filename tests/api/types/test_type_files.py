@@ -83,6 +83,7 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
         "priority": "high",
         "max_priority": "high",
         "channels": ["email", "push", "in_app"],
+        "room": None,
         "max_retries": 1,
         "ttl_seconds": 3600,
         "notify_before_seconds": 7200,
@@ -111,7 +112,7 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
     assert outcomes(push(app, {**PARCEL, "definition": definition})) == ["created"]
     file = read(app)["parcel_lost"]
     assert definition.keys() - file["definition"].keys() == {
-        *("fallback_channel", "sensitive_variables")
+        *("fallback_channel", "room", "sensitive_variables")
     }
     assert file["definition"]["example_data"] == {"parcel": "77", "note": None}
     body = app.get("/types/parcel_lost").json()

@@ -68,7 +68,7 @@ def test_page_previews_every_channel(console: Client, default: ShippedType) -> N
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
     assert [channel.name for channel in preview.channels] == [
-        *("Email", "Push", "WhatsApp", "SMS", "In-app")
+        *("Email", "Push", "WhatsApp", "SMS", "Room", "In-app")
     ]
     assert all(channel.subject and channel.text for channel in preview.channels)
     assert [channel.name for channel in preview.channels if channel.is_default] == [

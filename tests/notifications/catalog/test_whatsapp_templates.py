@@ -14,7 +14,6 @@ from django.test import Client
 from domain.time import utc_now
 from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.definitions import MAX_WHATSAPP_BODY, OWN_TEXTS
-from notifications.catalog.shipped_types import shipped_types
 from providers import registry
 from providers.whatsapp import build
 from providers.whatsapp import templates as whatsapp_api
@@ -23,11 +22,12 @@ from sandbox.config import Config
 from sandbox.providers.whatsapp.templates import APPROVED
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK
+from tests.support.factories.notifications import personal_types
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 TYPE_PAGE = "/admin/notifications/notificationtype/payment_confirmed/change/"
-WITH_TEMPLATES = {type_.slug for type_ in shipped_types()}
+WITH_TEMPLATES = {type_.slug for type_ in personal_types()}
 OWN = {
     "locale": "en",
     "name": "parcel_lost",
@@ -60,12 +60,12 @@ def add_template(**changes: Any) -> None:
 
 
 def built_in_submissions() -> list[Any]:
-    every = [whatsapp_templates.submissions(default.fields) for default in shipped_types()]
+    every = [whatsapp_templates.submissions(default.fields) for default in personal_types()]
     return [submission for found in every for _, submission in found]
 
 
 def test_built_in_types_have_templates_in_both_languages() -> None:
-    for default in shipped_types():
+    for default in personal_types():
         languages = [
             (template["locale"], template["language"])
             for template in default.fields["approved_templates"]
@@ -76,7 +76,7 @@ def test_built_in_types_have_templates_in_both_languages() -> None:
 def test_built_in_templates_follow_the_rules_of_the_api_and_of_meta() -> None:
     """developers.facebook.com/docs/whatsapp/message-templates/guidelines: no variable at the start
     or the end, none beside another one, in order; few variables for the length of the text."""
-    for default in shipped_types():
+    for default in personal_types():
         for template in default.fields["approved_templates"]:
             body = template.get("body")
             if body is None:

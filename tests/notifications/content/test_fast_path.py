@@ -23,7 +23,8 @@ def filled(
     pieces = engine.compile_fast_path(environment.from_string(source))
     if pieces is None:
         return None
-    return engine.fill_fast_path(pieces, variables, autoescape=environment.autoescape)
+    escape = getattr(environment, "escape", None)
+    return engine.fill_fast_path(pieces, variables, escape=escape)
 
 
 def rendered(

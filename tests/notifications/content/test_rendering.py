@@ -58,7 +58,8 @@ def test_example_values_are_shown(default: ShippedType) -> None:
     )
     for name, value in default.definition.example_data.items():
         shown = "14:35" if name == "start_time" else str(value)
-        if not name.endswith(("_date", "_start", "_end")) or name == "hours_until_start":
+        is_formatted = name.endswith(("_date", "_start", "_end")) and name != "hours_until_start"
+        if not is_formatted and not isinstance(value, dict):
             assert shown in texts
 
 

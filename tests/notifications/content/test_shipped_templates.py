@@ -12,9 +12,10 @@ from notifications.content import linting, templates
 from notifications.content.rendering import exists, render_message, render_text
 from notifications.content.templates import DEFAULT_LANGUAGE, Part
 from providers.contract import Message
+from tests.support.factories.notifications import personal_types
 from tests.support.tables import each_case
 
-TEMPLATED = [default for default in shipped_types() if exists(default.slug)]
+TEMPLATED = [default for default in personal_types() if exists(default.slug)]
 BY_SLUG = {default.slug: default for default in shipped_types()}
 LANGUAGES = (DEFAULT_LANGUAGE, "pt")
 PORTUGUESE = re.compile(r"[\u00e3\u00e7\u00e1\u00e9\u00ed\u00f3\u00fa\u00ea\u00e0]")
@@ -35,8 +36,9 @@ def test_templates_have_every_part_in_both_languages(default: ShippedType) -> No
     parts = templates.shipped_texts(default.slug)
     assert set(parts) == set(LANGUAGES)
     for language in LANGUAGES:
-        # A push title would repeat the subject.
-        assert set(parts[language]) == {*Part} - {Part.PUSH_TITLE}
+        # A push title would repeat the subject, and rooms show the text.
+        own = {Part.PUSH_TITLE, Part.ROOM, Part.ROOM_TITLE}
+        assert set(parts[language]) == {*Part} - own
     sensitive = frozenset(default.definition.sensitive_variables)
     faults = linting.lint_template(
         name=default.slug,

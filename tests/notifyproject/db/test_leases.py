@@ -12,7 +12,6 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 
 from callbacks import outbox, worker
-from callbacks.endpoints import EndpointResponse
 from callbacks.events import Event, EventType
 from callbacks.retry import AttemptOutcome, Decision
 from delivery import pipeline
@@ -29,6 +28,7 @@ from notifications.store.digests import Opening, Seal, Window
 from notifications.store.leases import LEASES
 from notifyproject.db.collections import Documents, collection
 from notifyproject.db.leases import Leases, is_leased, is_unclaimed, unclaimed
+from notifyproject.platform.endpoints import EndpointResponse
 from tests.support.factories import broadcasts as broadcast_factory
 from tests.support.factories import bulk
 from tests.support.factories.notifications import CLIENT, NOON, accepted

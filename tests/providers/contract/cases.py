@@ -62,7 +62,9 @@ def _ambiguous(code: FailureCode) -> Expected:
 LATER = Expected(error=TransientError, codes=frozenset({F.PROVIDER_ERROR, F.RATE_LIMITED}))
 UNAVAILABLE = Expected(error=ProviderUnavailableError, codes=frozenset({F.CHANNEL_UNAVAILABLE}))
 REJECTED = Expected(error=PermanentError, codes=frozenset({F.REJECTED, F.TOO_LARGE}))
-BAD_ADDRESS = Expected(error=InvalidRecipientError, codes=frozenset({F.INVALID_RECIPIENT}))
+BAD_ADDRESS = Expected(
+    error=InvalidRecipientError, codes=frozenset({F.INVALID_RECIPIENT, F.ROOM_GONE})
+)
 
 EXPECTED: Mapping[Case, Expected] = {
     Case.NOBODY_LISTENS: NOT_SENT,

@@ -15,13 +15,18 @@ from domain.time import utc_now
 from domain.web_push import Subscription
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
+from providers.discord.provider import Discord
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.provider import FCM
 from providers.inbox.provider import InAppProvider
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from providers.slack_bot.provider import SlackBot
+from providers.slack_webhook.provider import SlackWebhook
 from providers.smtp.provider import SMTP
+from providers.teams.provider import Teams
 from providers.twilio.provider import Twilio
+from providers.webhook.provider import Webhook
 from providers.webpush.provider import WebPush
 from providers.whatsapp.provider import WhatsApp
 from tests.providers.contract.cases import Case
@@ -31,6 +36,7 @@ from tests.providers.contract.subjects import (
     EMAIL,
     PHONE,
     REFERENCE,
+    ROOM,
     TOKEN,
     Place,
     Reports,
@@ -310,6 +316,121 @@ TEXT_MESSAGES = Subject(
     ),
 )
 
+ROOM_ID = "ops"
+SIGNING_SECRET = f"whsec_{base64.b64encode(b'a secret of twenty-four b').decode()}"
+PROXY_REFUSES = socket_server.response(429, b"", ASKS_FOR_A_PAUSE)
+
+
+def _room_secrets(_place: Place) -> Sequence[str]:
+    return [ROOM.rpartition("/")[2]]
+
+
+def _slack_error(error: str) -> bytes:
+    return socket_server.response(200, json.dumps({"ok": False, "error": error}).encode())
+
+
+def _discord_error(status: int, code: int) -> bytes:
+    body = {"message": f"{ROOM} is none", "code": code}
+    return socket_server.response(status, json.dumps(body).encode())
+
+
+SLACK_WEBHOOK = Subject(
+    provider=SlackWebhook,
+    make=lambda place, _account: SlackWebhook(base_url=place.url, clock=utc_now),
+    outbound=message("room", ROOM, scope=ROOM_ID),
+    servers=http_servers(
+        200,
+        b"ok",
+        refusals={
+            Case.TOO_MANY: PROXY_REFUSES,
+            Case.NO_CREDENTIALS: socket_server.response(403, b"action_prohibited"),
+            Case.BAD_RECIPIENT: socket_server.response(404, b"no_service"),
+            Case.REFUSED: socket_server.response(400, b"invalid_blocks"),
+        },
+    ),
+    secrets=_room_secrets,
+    gives_id=False,
+    has_accounts=False,
+)
+
+SLACK_BOT = Subject(
+    provider=SlackBot,
+    make=lambda place, account: SlackBot(
+        token=f"xoxb-token-of-{account}", base_url=place.url, clock=utc_now
+    ),
+    outbound=message("room", "C0ADASROOM", scope=ROOM_ID),
+    servers=http_servers(
+        200,
+        b'{"ok": true, "channel": "C0ADASROOM", "ts": "1503435956.000247"}',
+        refusals={
+            Case.TOO_MANY: PROXY_REFUSES,
+            Case.NO_CREDENTIALS: _slack_error("invalid_auth"),
+            Case.BAD_RECIPIENT: _slack_error("is_archived"),
+            Case.REFUSED: _slack_error("msg_too_long"),
+        },
+    ),
+    secrets=lambda _place: ["xoxb-token-of-first"],
+)
+
+TEAMS = Subject(
+    provider=Teams,
+    make=lambda place, _account: Teams(base_url=place.url, clock=utc_now),
+    outbound=message("room", ROOM, scope=ROOM_ID),
+    servers=http_servers(
+        202,
+        b"",
+        refusals={
+            Case.TOO_MANY: PROXY_REFUSES,
+            Case.NO_CREDENTIALS: socket_server.response(401, b"{}"),
+            Case.BAD_RECIPIENT: socket_server.response(404, b"{}"),
+            Case.REFUSED: socket_server.response(400, b"{}"),
+        },
+    ),
+    secrets=_room_secrets,
+    gives_id=False,
+    has_accounts=False,
+)
+
+DISCORD = Subject(
+    provider=Discord,
+    make=lambda place, _account: Discord(base_url=place.url, clock=utc_now),
+    outbound=message("room", ROOM, scope=ROOM_ID),
+    servers=http_servers(
+        200,
+        b'{"id": "1047321850192347136"}',
+        refusals={
+            Case.TOO_MANY: PROXY_REFUSES,
+            Case.NO_CREDENTIALS: _discord_error(403, 50013),
+            Case.BAD_RECIPIENT: _discord_error(404, 10015),
+            Case.REFUSED: _discord_error(400, 50035),
+        },
+    ),
+    secrets=_room_secrets,
+    has_accounts=False,
+)
+
+RECEIVER = Subject(
+    provider=Webhook,
+    make=lambda place, _account: Webhook(base_url=place.url, clock=utc_now),
+    outbound=message("room", ROOM, scope=ROOM_ID, secrets=(SIGNING_SECRET,)),
+    servers={
+        **http_servers(
+            200,
+            b"{}",
+            refusals={
+                Case.TOO_MANY: PROXY_REFUSES,
+                Case.NO_CREDENTIALS: socket_server.response(401, b""),
+                Case.BAD_RECIPIENT: socket_server.response(410, b"{}"),
+                Case.REFUSED: socket_server.response(400, b"{}"),
+            },
+        ),
+        Case.NONSENSE: replying(socket_server.response(600, b"<html>Welcome</html>")),
+    },
+    secrets=lambda _place: [SIGNING_SECRET, *_room_secrets(_place)],
+    gives_id=False,
+    has_accounts=False,
+)
+
 NO_PROVIDER = "The inbox contacts no provider."
 
 INBOX = Subject(
@@ -324,5 +445,7 @@ INBOX = Subject(
     has_accounts=False,
 )
 
-SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, BROWSERS, CLOUD_API, TEXT_MESSAGES, INBOX)
+ROOMS = (SLACK_WEBHOOK, SLACK_BOT, TEAMS, DISCORD, RECEIVER)
+SENDERS = (SENDGRID, MAIL_SERVER, FIREBASE, BROWSERS, CLOUD_API, TEXT_MESSAGES)
+SUBJECTS = (*SENDERS, *ROOMS, INBOX)
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

@@ -13,7 +13,8 @@ from tests.support.providers.webhook_requests import URL
 
 NAME, SUBJECT, TEXT = "Ada Lovelace", "The 49 crowns", "Your 49 crowns from Babbage are here."
 EMAIL, PHONE, TOKEN = "ada.lovelace@example.com", "+447700900999", "APA91b-adas-own-phone"
-PRIVATE = (NAME, SUBJECT, TEXT, EMAIL, PHONE, PHONE[1:], TOKEN)
+ROOM = "https://hooks.example.com/services/T0ADA/B0ADA/adas-own-room"
+PRIVATE = (NAME, SUBJECT, TEXT, EMAIL, PHONE, PHONE[1:], TOKEN, ROOM)
 """The recipient's private data."""
 PAUSE = 7.0
 ASKS_FOR_A_PAUSE = f"Retry-After: {PAUSE:.0f}"

@@ -73,7 +73,8 @@ def test_expired_message_is_not_sent(subject: Subject, project: Project) -> None
 def test_refusal_keeps_the_providers_response(subject: Subject, project: Project) -> None:
     for case in {Case.BUSY, Case.BAD_RECIPIENT, Case.REFUSED} - subject.never.keys():
         answer = send(subject, case, project).outcome.response
-        assert answer.status >= 400
+        # Slack's Web API refuses with the status of success, and a code.
+        assert answer.status >= 400 or answer.code
         assert answer.excerpt
 
 

@@ -130,6 +130,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("recipient-limits", "GET"): _people("/recipients/ada/limits"),
     ("recipient-limit", "PUT"): _people("/recipients/ada/limits/held", {"max": 1}),
     ("recipient-limit", "DELETE"): _people("/recipients/ada/limits/held"),
+    ("rooms", "GET"): _words("/rooms"),
     ("limits", "GET"): _words("/limits"),
     ("limit", "GET"): _words("/limits/held"),
     ("limit", "PUT"): _words("/limits/weekly", WEEKLY),

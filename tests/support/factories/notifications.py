@@ -18,7 +18,7 @@ from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import Category, DeliveryStatus, Priority
 from notifications.catalog import types
-from notifications.catalog.shipped_types import shipped_types
+from notifications.catalog.shipped_types import ShippedType, shipped_types
 from notifications.content.templates import Part
 from notifications.documents.notification import (
     NOTIFICATIONS,
@@ -45,6 +45,15 @@ NOON = (datetime.now(UTC) - timedelta(days=1)).replace(hour=12, minute=0, second
 CLIENT = ObjectId("c" * 24)
 WORKER = "worker-1"
 S = DeliveryStatus
+
+
+def personal_types() -> list[ShippedType]:
+    """Return the shipped types that reach people, not rooms."""
+    return [
+        shipped
+        for shipped in shipped_types()
+        if any(Channel(channel).is_personal for channel in shipped.fields["channels"])
+    ]
 
 
 def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> NewNotification:

@@ -1,4 +1,4 @@
-"""Validates callback URLs and sends POST requests to them."""
+"""Validates the URLs of receivers that others name, and sends POST requests to them."""
 
 import contextlib
 import http.client
@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from domain.hosts import is_loopback, is_private_name
-from notifyproject.platform import egress
 
-from .models import EXCERPT_LENGTH
+from . import egress
 
 HTTPS_PORT = 443
 HTTP_PORT = 80
@@ -25,6 +24,8 @@ _NAME = re.compile(
     r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     re.ASCII,
 )
+EXCERPT_LENGTH = 500
+"""Characters of a response that are kept."""
 CONNECT_TIMEOUT = 5.0
 TOTAL_TIMEOUT = 15.0
 MAX_RESPONSE_BYTES = 64 * 1024
@@ -55,7 +56,7 @@ class InvalidUrlError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A parsed callback URL."""
+    """A parsed URL."""
 
     host: str
     port: int
@@ -72,7 +73,7 @@ class Endpoint:
 
 
 def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
-    """Parse a callback URL. Plain HTTP is only for this machine. Raises InvalidUrlError."""
+    """Parse a URL. Plain HTTP is only for this machine. Raises InvalidUrlError."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -113,7 +114,7 @@ def _check_host(host: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """The response to a callback. If there was none, ``error`` has the reason."""
+    """The response to a POST. If there was none, ``error`` has the reason."""
 
     status: int | None
     error: str | None

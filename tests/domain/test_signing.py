@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from callbacks import signing
+from domain import signing
 from tests.support.tables import each_case
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from callbacks import endpoints
-from callbacks.endpoints import Endpoint, EndpointResponse, InvalidUrlError
-from notifyproject.platform import egress
+from notifyproject.platform import egress, endpoints
+from notifyproject.platform.endpoints import Endpoint, EndpointResponse, InvalidUrlError
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import certificate, encrypted
 from tests.support.tables import each_case

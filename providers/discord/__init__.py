@@ -1,0 +1,46 @@
+"""Rooms by webhooks of Discord."""
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from domain.channels import Channel
+from domain.time import utc_now
+
+from ..spec import ProviderSpec, SandboxSpec
+
+if TYPE_CHECKING:
+    from .provider import Discord
+
+
+def build() -> "Discord":
+    """Return what posts to all rooms of this kind."""
+    from .provider import Discord
+
+    return Discord(clock=utc_now, base_url=settings.ROOMS_URL)
+
+
+def build_sandbox() -> "Discord":
+    """Return the sandbox's counterpart."""
+    from .provider import Discord
+
+    return Discord(
+        name=PROVIDER.sandbox_name,
+        base_url=settings.SANDBOX_URL,
+        clock=utc_now,
+        is_sandbox=True,
+    )
+
+
+PROVIDER = ProviderSpec(
+    name="discord",
+    label="Discord",
+    channel=Channel("room"),
+    is_configured=lambda: True,
+    build=build,
+    sandbox=SandboxSpec(
+        label="Sandbox (Discord)",
+        is_configured=lambda: bool(settings.SANDBOX_URL),
+        build=build_sandbox,
+    ),
+)

@@ -1,0 +1,93 @@
+"""Writes messages as an embed of Discord. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from domain.markdown import Line, LineKind, Run, in_pieces, parse
+
+from ..contract import Message, MessageLink
+from ..room_texts import PIECE, fit, shorten
+
+MAX_TITLE, MAX_DESCRIPTION, MAX_URL, MAX_LABEL = 256, 4_096, 2_048, 80
+MAX_LINKS = 10
+_MARKUP = re.compile(r"[\\`*_~|\[\]()<>#]|^[+-]|^\d{1,9}\.")
+_SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+
+
+def build(message: Message) -> dict[str, Any]:
+    """Return the body of a request. It mentions nobody, whatever the text says."""
+    links = [link for link in message.links if len(link.url) <= MAX_URL][:MAX_LINKS]
+    footer = " \u00b7 ".join(map(_link, links))
+    pieces = _pieces(parse(message.text))
+    description = fit(pieces, MAX_DESCRIPTION - len(footer) - 2).strip("\n")
+    shown = "\n\n".join(part for part in (description, footer) if part)
+    embed: dict[str, Any] = {}
+    if message.subject:
+        embed["title"] = shorten(message.subject, MAX_TITLE)
+    if shown:
+        embed["description"] = shown
+    if links and message.subject:
+        embed["url"] = links[0].url
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+
+
+def escape(text: str) -> str:
+    """Return a text in which Discord reads no markup."""
+    return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", text)
+
+
+def _link(link: MessageLink) -> str:
+    return f"[{escape(shorten(link.label, MAX_LABEL))}]({_address(link.url)})"
+
+
+def _pieces(lines: Sequence[Line]) -> Iterator[str]:
+    code: list[str] = []
+    for line in lines:
+        if line.kind is LineKind.CODE:
+            code += [run.text.replace("```", "`\u200b``") for run in line.runs]
+            continue
+        yield from _code(code)
+        code = []
+        if line.kind is LineKind.ITEM:
+            yield f"{'  ' * line.level}{line.mark.lstrip()}"
+        yield from map(_run, in_pieces(line.runs, size=PIECE))
+        yield "\n"
+    yield from _code(code)
+
+
+def _code(lines: Sequence[str]) -> Iterator[str]:
+    block = ""
+    for line in lines:
+        for start in range(0, max(len(line), 1), PIECE):
+            piece = line[start : start + PIECE]
+            if block and len(block) + len(piece) > MAX_DESCRIPTION // 3:
+                yield f"```\n{block}```\n"
+                block = ""
+            block += f"{piece}\n"
+    if block.strip():
+        yield f"```\n{block}```\n"
+
+
+def _run(run: Run) -> str:
+    found = _SPACE.fullmatch(run.text)
+    before, text, after = found.groups() if found else ("", run.text, "")
+    if not text:
+        return run.text
+    if run.is_code and run.link is None and "`" not in text:
+        return f"{before}`{text}`{after}"
+    if run.link is None or len(run.link) > MAX_URL:
+        shown = escape(text)
+    elif run.link == run.text:
+        shown = f"<{run.link}>" if ">" not in run.link else escape(text)
+    else:
+        shown = f"[{escape(text)}]({_address(run.link)})"
+    if run.is_italic:
+        shown = f"*{shown}*"
+    if run.is_bold:
+        shown = f"**{shown}**"
+    return f"{before}{shown}{after}"
+
+
+def _address(address: str) -> str:
+    return re.sub(r"[()\\]", lambda found: f"%{ord(found[0]):02X}", address)

@@ -1,0 +1,105 @@
+"""Incoming webhooks of Slack: the URL is the credential, and posts to one channel."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+
+from domain.errors import ProviderResponse
+from domain.rooms import RoomKind
+
+from .. import http, room_client, slack_blocks
+from ..contract import SendRequest, SendResult, SendTarget
+from ..response_rules import ResponseKind as Kind
+from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
+
+ACCEPTED = b"ok"
+SANDBOX_PATH = "/services/T0SANDBOX/B0SANDBOX/{room}"
+MAX_CODE = 60
+RULES: Sequence[RoomRule] = (
+    RATE_LIMITED,
+    RoomRule(
+        ("no_service", "no_active_hooks", "invalid_token", "no_team", "team_disabled"),
+        Kind.INVALID_RECIPIENT,
+        "Slack doesn't know the webhook any more.",
+        GONE,
+    ),
+    RoomRule(
+        ("channel_not_found", "channel_is_archived"),
+        Kind.INVALID_RECIPIENT,
+        "The channel was deleted or archived.",
+        GONE,
+    ),
+    RoomRule(
+        ("action_prohibited", "posting_to_general_channel_denied"),
+        Kind.UNAVAILABLE,
+        "A rule of the workspace prohibits posting to the channel.",
+    ),
+    RoomRule(
+        (
+            "invalid_payload",
+            "no_text",
+            "invalid_blocks",
+            "msg_blocks_too_long",
+            "too_many_attachments",
+        ),
+        Kind.PERMANENT,
+        "Slack rejected the message.",
+    ),
+    RoomRule((404, 410), Kind.INVALID_RECIPIENT, "The webhook was removed.", GONE),
+    RoomRule((401, 403), Kind.UNAVAILABLE, "Slack refused the webhook."),
+    REDIRECTED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlackWebhook:
+    """All rooms that are incoming webhooks of Slack."""
+
+    clock: Callable[[], datetime]
+    base_url: str = ""
+    """In place of Slack's hosts. Empty: each room's own URL."""
+    is_sandbox: bool = False
+    name: str = RoomKind.SLACK_WEBHOOK.value
+
+    @property
+    def account(self) -> str:
+        """The account that circuit breaker and rate limiter use: one for all rooms."""
+        return self.name
+
+    def accepts(self, target: SendTarget) -> bool:
+        """Return whether a room is of this kind."""
+        return target.transport == RoomKind.SLACK_WEBHOOK
+
+    def scope(self, target: SendTarget) -> str:
+        """Return the room's ID."""
+        return target.room
+
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        """Post one message; see :class:`providers.contract.Provider`."""
+        path = SANDBOX_PATH.format(room=request.scope)
+        url = (
+            f"{self.base_url}{path}"
+            if self.is_sandbox
+            else room_client.located(request.recipient, self.base_url)
+        )
+        body = room_client.encode(slack_blocks.build(request.message))
+        response = await room_client.post(
+            request, url=url, body=body, timeout=timeout, clock=self.clock
+        )
+        if response.status == HTTPStatus.OK and response.body.strip() == ACCEPTED:
+            return SendResult(
+                provider_id=None,
+                response=ProviderResponse(status=response.status),
+                is_delivered=True,
+            )
+        raise room_client.refusal(
+            RULES, response, code=_code(response), request=request, now=self.clock()
+        )
+
+
+def _code(response: http.Response) -> str | None:
+    """Return the name of Slack's error, which is the whole body."""
+    text = response.text.strip()
+    is_name = text.replace("_", "").isalnum() and text.isascii()
+    return text if is_name and len(text) <= MAX_CODE else None

@@ -1,0 +1,121 @@
+"""Writes messages as Adaptive Cards 1.4, for a workflow of Teams. Pure.
+
+Teams reads a subset of Markdown in a TextBlock: bold, italics, links, and lists. It has no code, so
+that a block of code is a TextBlock in a monospaced font.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from domain.markdown import Line, LineKind, Run, in_pieces, parse
+
+from ..contract import Message
+from ..room_texts import ELLIPSIS, PIECE, shorten
+
+CARD_TYPE = "application/vnd.microsoft.card.adaptive"
+SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
+MAX_TITLE, MAX_LABEL, MAX_LINKS = 300, 100, 6
+MAX_CHARACTERS = 13_500
+"""Characters of the request. Teams counts 28 KB, two bytes for each."""
+_MARKUP = re.compile(r"[\\`*_~\[\]()<>#|]|^[+-]|^\d{1,9}[.)]")
+_SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+Block = Mapping[str, Any]
+
+
+def build(message: Message) -> dict[str, Any]:
+    """Return the body of a request: one message with one card."""
+    title = _title(message.subject) if message.subject else []
+    actions = [
+        {"type": "Action.OpenUrl", "title": shorten(link.label, MAX_LABEL), "url": link.url}
+        for link in message.links[:MAX_LINKS]
+    ]
+    blocks = list(_blocks(parse(message.text)))
+    body = _body([*title, *blocks], actions)
+    while _length(body) > MAX_CHARACTERS and blocks:
+        blocks.pop()
+        body = _body([*title, *blocks, _block(ELLIPSIS)], actions)
+    return body
+
+
+def escape(text: str) -> str:
+    """Return a text in which Teams reads no markup."""
+    return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", text)
+
+
+def _title(text: str) -> list[Block]:
+    shown = _block(escape(shorten(text, MAX_TITLE)))
+    return [{**shown, "style": "heading", "weight": "Bolder", "size": "Large"}]
+
+
+def _body(blocks: Sequence[Block], actions: Sequence[Block]) -> dict[str, Any]:
+    content = {
+        "$schema": SCHEMA,
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": blocks,
+        **({"actions": actions} if actions else {}),
+        "msteams": {"width": "Full"},
+    }
+    return {"type": "message", "attachments": [{"contentType": CARD_TYPE, "content": content}]}
+
+
+def _length(body: Mapping[str, Any]) -> int:
+    return len(msgspec.json.encode(body).decode())
+
+
+def _block(text: str) -> dict[str, Any]:
+    return {"type": "TextBlock", "text": text, "wrap": True}
+
+
+def _blocks(lines: Sequence[Line]) -> Iterator[Block]:
+    """Yield a block for each paragraph, for each list, and for each line of code."""
+    paragraph: list[str] = []
+    kind = LineKind.BLANK
+    for line in lines:
+        if paragraph and line.kind is not kind:
+            yield _block(_joined(paragraph, kind))
+            paragraph = []
+        kind = line.kind
+        if kind is LineKind.CODE:
+            text = "".join(escape(run.text) for run in line.runs)
+            if text.strip():
+                yield {**_block(text), "fontType": "Monospace", "spacing": "None"}
+        elif kind is not LineKind.BLANK:
+            shown = f"{_mark(line)}{''.join(map(_run, in_pieces(line.runs, size=PIECE)))}"
+            if len(shown) > MAX_CHARACTERS // 2:
+                yield _block(shown[: MAX_CHARACTERS // 2].rstrip("\\") + ELLIPSIS)
+            elif shown.strip():
+                paragraph.append(shown)
+    if paragraph:
+        yield _block(_joined(paragraph, kind))
+
+
+def _joined(paragraph: Sequence[str], kind: LineKind) -> str:
+    # A single line break within a paragraph is none in Markdown; a list has one for each item.
+    return ("\r" if kind is LineKind.ITEM else "\n\n").join(paragraph)
+
+
+def _mark(line: Line) -> str:
+    return "" if line.kind is not LineKind.ITEM else f"{'    ' * line.level}{line.mark.lstrip()}"
+
+
+def _run(run: Run) -> str:
+    found = _SPACE.fullmatch(run.text)
+    before, text, after = found.groups() if found else ("", run.text, "")
+    if not text:
+        return run.text
+    shown = escape(text)
+    if run.link is not None:
+        shown = f"[{shown}]({_address(run.link)})"
+    if run.is_italic:
+        shown = f"_{shown}_"
+    if run.is_bold:
+        shown = f"**{shown}**"
+    return f"{before}{shown}{after}"
+
+
+def _address(address: str) -> str:
+    return re.sub(r"[()\\]", lambda found: f"%{ord(found[0]):02X}", address)

@@ -1,0 +1,1 @@
+"""Rooms of teams: where they are, and which take messages."""
