@@ -96,7 +96,8 @@ class AlertRuleForm(forms.ModelForm):
         labels = {"is_enabled": "Active"}
         help_texts = {
             "threshold": "Final failures: more than this number in the window. API key: this many "
-            "days before. Other conditions: for more than this number of minutes.",
+            "days before. Daily SMS cap: from this percentage on. Other conditions: for more than "
+            "this number of minutes.",
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -153,6 +154,9 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
         ]
     if kind is AlertKind.WORK_OVERDUE:
         return [EvidenceLink("Show what is overdue", reverse(WAITING))]
+    if kind is AlertKind.DAILY_UNITS:
+        query = {"reason": WaitReason.DAILY_UNITS.value}
+        return [EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}")]
     label, name = _PAGES_OF_KINDS[kind]
     return [EvidenceLink(label, reverse(name))]
 
@@ -180,6 +184,8 @@ class AlertRuleAdmin(ConsoleAdmin):
             return f"more than {row.threshold} in {row.window_minutes} min"
         if row.kind == AlertKind.KEY_EXPIRING:
             return f"{row.threshold} days before"
+        if row.kind == AlertKind.DAILY_UNITS:
+            return f"{row.threshold} % of the cap"
         return f"more than {row.threshold} min" if row.threshold else "immediately"
 
     @admin.display(description="Scope")

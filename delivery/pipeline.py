@@ -27,6 +27,7 @@ from providers.contract import Provider, SelectiveProvider
 from providers.registry import providers_for
 
 from . import (
+    daily_units,
     digests,
     eligibility,
     feedback,
@@ -174,6 +175,7 @@ def _prepare(
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [delivery for delivery in with_targets if delivery.notification_id in messages]
     refused: list[NotSent] = []
+    over_cap: list[NotSent] = []
     if channel.pays_by_part:
         rendered, refused = texts.split_refused(rendered, messages)
     limited = (
@@ -181,6 +183,9 @@ def _prepare(
         if active_limits()
         else limits.Limited(allowed=rendered)
     )
+    allowed = limited.allowed
+    if channel.pays_by_part:
+        allowed, over_cap = daily_units.hold_over_caps(allowed, messages, now=clock())
     report.moved_up += [
         Wakeup(moved.notification_id, moved.channel, moved.priority, clock())
         for moved in limited.moved_up
@@ -194,6 +199,7 @@ def _prepare(
         *unrenderable,
         *refused,
         *limited.refused,
+        *over_cap,
         *digested,
     ]
     settlement.hold_or_end(not_sent, clock(), report)
@@ -208,7 +214,7 @@ def _prepare(
             repeats=repeats.get(claimed.reference),
             quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
-        for claimed in limited.allowed
+        for claimed in allowed
     ]
 
 

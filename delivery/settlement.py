@@ -21,7 +21,7 @@ from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from . import feedback, limits
+from . import daily_units, feedback, limits
 from .results import combine_results
 from .routing import Route
 from .runtime import SendingRuntime
@@ -96,9 +96,7 @@ def _store_settlements(
     if settled_count < len(settlements):
         log.info("settlements_superseded", count=len(settlements) - settled_count)
     _give_back_uses(
-        (s.claimed, s.next_attempt_at)
-        for s in settlements
-        if s.claimed.limit_uses and limits.is_certainly_unsent(s)
+        (s.claimed, s.next_attempt_at) for s in settlements if limits.is_certainly_unsent(s)
     )
     inbox_wakeups.send_settled_wakeups(settlements)
     callback_events.enqueue_publisher(now=now)
@@ -152,8 +150,14 @@ def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
 
 def _give_back_uses(unsent: Iterable[tuple[ClaimedDelivery, datetime | None]]) -> None:
     """Give back what deliveries have reserved; with each, its next attempt if it has one."""
-    if counted := [(claimed, next_at) for claimed, next_at in unsent if claimed.limit_uses]:
+    counted = [
+        (claimed, next_at)
+        for claimed, next_at in unsent
+        if claimed.limit_uses or claimed.unit_use is not None
+    ]
+    if counted:
         limits.give_back_uses(counted)
+        daily_units.give_back_units([claimed for claimed, _ in counted])
 
 
 def _wake_next_steps(ended: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:

@@ -69,6 +69,8 @@ class FailureCode(StrEnum):
     QUIET_HOURS = "quiet_hours"
     OVER_LIMIT = "over_limit"
     """The recipient has got as many messages as a limit allows."""
+    OVER_DAILY_UNITS = "over_daily_units"
+    """The client has used its parts of texts for the day."""
     IN_DIGEST = "in_digest"
     """The message waits for its digest."""
     EXPIRED = "expired"

@@ -119,7 +119,7 @@ class LineEntry:
     is_refused: bool = True
     """This limit refuses it now. If not, another one does, and it only keeps its place."""
     is_counted: bool = True
-    """It takes the slot of its plan. False while an outage holds it."""
+    """It takes the slot of its plan. False while an outage or a daily cap holds it."""
 
     @property
     def order(self) -> tuple[datetime, str]:

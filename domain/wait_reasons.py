@@ -25,6 +25,7 @@ class WaitReason(StrEnum):
     SCHEDULE = "schedule"
     QUIET_HOURS = "quiet_hours"
     OVER_LIMIT = "over_limit"
+    DAILY_UNITS = "daily_units"
     DIGEST = "digest"
     PROVIDER_PAUSED = "provider_paused"
     CIRCUIT_OPEN = "circuit_open"
@@ -44,6 +45,7 @@ HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.QUIET_HOURS.value: W.QUIET_HOURS,
     FailureCode.OVER_LIMIT.value: W.OVER_LIMIT,
+    FailureCode.OVER_DAILY_UNITS.value: W.DAILY_UNITS,
     FailureCode.IN_DIGEST.value: W.DIGEST,
     FailureCode.CHANNEL_UNAVAILABLE.value: W.PROVIDER_UNAVAILABLE,
     FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,

@@ -14,7 +14,10 @@ from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import CircuitState
 from delivery.heartbeats import last_sweep
 from domain.channels import Channel
+from domain.daily_units import day_of
+from notifications.catalog.texts import unit_caps
 from notifications.documents.notification import NOTIFICATIONS
+from notifications.documents.policies import DAILY_UNITS
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from providers.labels import provider_name
@@ -34,8 +37,10 @@ SHIPPED_RULES = (
     ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
     ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
     ("key-expiring", "An API key expires", AlertKind.KEY_EXPIRING, 30),
+    ("daily-units", "A client's daily SMS run out", AlertKind.DAILY_UNITS, 80),
 )
-"""Slug, name, kind, and threshold: failures in the window, days until an expiry, else minutes."""
+"""Slug, name, kind, and threshold: failures in the window, days until an expiry, percent of a
+daily cap, else minutes."""
 DEFAULT_WINDOW_MINUTES = 60
 ALERT_TYPE = "system_alert"
 """Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
@@ -251,6 +256,32 @@ def _detect_expiring_keys(rule: Rule, now: datetime) -> Iterator[Finding]:
             )
 
 
+def _detect_used_units(rule: Rule, now: datetime) -> Iterator[Finding]:
+    caps, day = unit_caps(), day_of(now).isoformat()
+    if not caps:
+        return
+    of_day = DAILY_UNITS().find({"_id": {"$gt": f"{day}/", "$lt": f"{day}0"}})
+    counters = {document["client_id"]: document for document in of_day}
+    names = {
+        client["_id"]: client["name"]
+        for client in API_CLIENTS().find({"_id": {"$in": list(counters)}}, {"name": 1})
+    }
+    for client_id, counter in counters.items():
+        for cap, used, where in (
+            (caps.units, counter["units"], ""),
+            (caps.abroad, counter["abroad"], " abroad"),
+        ):
+            if cap and used * 100 >= cap * rule.threshold:
+                yield _finding(
+                    rule,
+                    f"{client_id}{where.replace(' ', '/')}",
+                    title=f"API client {names.get(client_id, client_id)}: {used:,} of {cap:,} "
+                    f"daily SMS parts{where} used",
+                    detail="Further ones are held until midnight UTC. If nobody expects that many, "
+                    "see what asks for them: inflated traffic asks for codes to foreign numbers.",
+                )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
@@ -279,4 +310,5 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.PROVIDER_PAUSED: _detect_long_pauses,
     AlertKind.CALLBACK_DISABLED: _detect_disabled_callbacks,
     AlertKind.KEY_EXPIRING: _detect_expiring_keys,
+    AlertKind.DAILY_UNITS: _detect_used_units,
 }

@@ -53,6 +53,7 @@ _NO_FAILURES = frozenset(
     {
         FailureCode.QUIET_HOURS,
         FailureCode.OVER_LIMIT,
+        FailureCode.OVER_DAILY_UNITS,
         FailureCode.IN_DIGEST,
         FailureCode.NOT_NEEDED,
         FailureCode.CANCELLED,

@@ -171,6 +171,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Resend it if it is still relevant, or see Limits.",
         step=Step.RESEND,
     ),
+    F.OVER_DAILY_UNITS: Explanation(
+        "over the client's daily parts of texts",
+        "Resend it if it is still relevant, or raise the client's daily cap in the settings.",
+        step=Step.RESEND,
+    ),
     F.IN_DIGEST: Explanation(
         "expired before its digest",
         "Resend it if it is still relevant, or see its type's digest.",

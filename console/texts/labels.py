@@ -167,6 +167,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.PROVIDER_PAUSED: "Provider paused",
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
     AlertKind.KEY_EXPIRING: "API key expires soon",
+    AlertKind.DAILY_UNITS: "Daily SMS cap",
 }
 
 

@@ -13,6 +13,7 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.RETRY: ("Retrying", "warning"),
     W.QUIET_HOURS: ("Quiet hours", "calm"),
     W.OVER_LIMIT: ("Held: over a limit", "calm"),
+    W.DAILY_UNITS: ("Held: daily cap", "warning"),
     W.DIGEST: ("Held: digest", "calm"),
     W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
     W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
@@ -28,6 +29,7 @@ WAITS_UNTIL: Mapping[WaitReason, str] = {
     W.RETRY: "Retry at {}",
     W.QUIET_HOURS: "Quiet hours until {}",
     W.OVER_LIMIT: "Held: over a limit until {}",
+    W.DAILY_UNITS: "Held: daily cap until {}",
     W.DIGEST: "Held: digest at {}",
     W.RATE_LIMITED: "Rate limited until {}",
     W.STEP: "Held: later step at {}",
@@ -43,6 +45,8 @@ GOALS: Mapping[str, str] = {
 HELD_ADVICE: Mapping[WaitReason, str] = {
     W.QUIET_HOURS: "Wait. The recipient's quiet hours end at that time. No attempt is used.",
     W.OVER_LIMIT: "Wait. A limit for the recipient allows it at that time. No attempt is used.",
+    W.DAILY_UNITS: "Wait. The client has used its parts of the day, which ends at that time. Or "
+    "raise SMS_DAILY_UNITS or SMS_DAILY_UNITS_ABROAD, and send it now. No attempt is used.",
     W.DIGEST: "Wait. It is sent with others as one message at that time, or send it now.",
     W.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
     W.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",

@@ -73,6 +73,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.BOUNCED: (R.SAFE, "It bounced, but the suppression was lifted."),
     F.SUPPRESSED: (R.SAFE, "The suppression was lifted."),
     F.OVER_LIMIT: (R.SAFE, "Not sent. The limits for the recipient apply again."),
+    F.OVER_DAILY_UNITS: (R.SAFE, "Not sent. The client's daily cap applies again."),
     F.IN_DIGEST: (R.SAFE, "It expired before its digest was sent."),
     F.OPTED_OUT: (R.SAFE, "The recipient opted in again."),
     F.CANCELLED: (R.SAFE, "It was cancelled before sending."),

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from domain.channels import Channel
 from domain.countries import country_name, country_of
+from domain.daily_units import UnitCaps
 from domain.sms import MAX_UNITS, EncodedText, TextRules, encode
 from providers.registry import is_configured
 
@@ -35,6 +36,16 @@ def rules_of(document: Mapping[str, Any]) -> TextRules:
 def encode_text(text: str) -> EncodedText:
     """Return a text as it is sent."""
     return encode(text, smart=settings.SMS_SMART_ENCODING)
+
+
+def unit_caps() -> UnitCaps:
+    """Return the most parts of a client and day."""
+    return UnitCaps(units=settings.SMS_DAILY_UNITS, abroad=settings.SMS_DAILY_UNITS_ABROAD)
+
+
+def is_abroad(number: str | None) -> bool:
+    """Return whether a number isn't of the country that SMS_COUNTRIES names first."""
+    return number is None or country_of(number) not in settings.SMS_COUNTRIES[:1]
 
 
 def country_refusal(channel: Channel, number: str | None) -> str | None:

@@ -68,6 +68,16 @@ class LimitUsesDocument(TypedDict):
     purge_at: NotRequired[datetime]
 
 
+class DailyUnitsDocument(TypedDict):
+    """A stored :class:`~notifications.models.policies.DailyUnits`."""
+
+    _id: str
+    client_id: ObjectId
+    units: int
+    abroad: int
+    purge_at: datetime
+
+
 class RetentionPolicyDocument(TypedDict):
     """A stored :class:`~notifications.models.policies.RetentionPolicy`."""
 
@@ -114,5 +124,6 @@ class DigestDocument(TypedDict):
 PROVIDER_STATES = Documents("provider_states", ProviderStateDocument)
 LIMITS = Documents("limits", LimitDocument)
 LIMIT_USES = Documents("limit_uses", LimitUsesDocument)
+DAILY_UNITS = Documents("daily_units", DailyUnitsDocument)
 RETENTION_POLICIES = Documents("retention_policies", RetentionPolicyDocument)
 DIGESTS = Documents("digests", DigestDocument)

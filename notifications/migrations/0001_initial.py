@@ -468,6 +468,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='DailyUnits',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=40, primary_key=True, serialize=False)),
+                ('client_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('units', models.IntegerField()),
+                ('abroad', models.IntegerField()),
+                ('purge_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'daily_units',
+                'default_permissions': (),
+                'indexes': [notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='dun_purge')],
+            },
+        ),
+        migrations.CreateModel(
             name='LimitUses',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=300, primary_key=True, serialize=False)),

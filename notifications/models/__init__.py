@@ -11,7 +11,7 @@ from .notification import (
     Notification,
     RecipientCopy,
 )
-from .policies import Digest, Limit, LimitUses, ProviderState, RetentionPolicy
+from .policies import DailyUnits, Digest, Limit, LimitUses, ProviderState, RetentionPolicy
 from .records import (
     DeliveryAttempt,
     EarlyReceipt,
@@ -27,6 +27,6 @@ __all__ += ["BulkOperation", "OperationResult"]
 __all__ += ["NotificationType", "TemplateVersion"]
 __all__ += ["Attachment", "Content", "Delivery", "ErrorRecord", "Notification"]
 __all__ += ["RecipientCopy"]
-__all__ += ["Digest", "Limit", "LimitUses", "ProviderState", "RetentionPolicy"]
+__all__ += ["DailyUnits", "Digest", "Limit", "LimitUses", "ProviderState", "RetentionPolicy"]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
 __all__ += ["ProviderEvent", "WebhookLog"]

@@ -84,6 +84,23 @@ class LimitUses(models.Model):
         )
 
 
+class DailyUnits(models.Model):
+    """The parts of texts that a client has used on one day, in UTC."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=40)
+    """The day and the client: ``2026-11-28/…``."""
+    client_id = ObjectIdField()
+    units = models.IntegerField()
+    abroad = models.IntegerField()
+    """Those to other countries than the first of SMS_COUNTRIES."""
+    purge_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "daily_units"
+        default_permissions = ()
+        indexes = (MongoIndex("purge_at", name="dun_purge", expire_after_seconds=0),)
+
+
 class RetentionPolicy(models.Model):
     """How long the notifications of one category are kept."""
 

@@ -9,6 +9,7 @@ from bson import ObjectId
 
 from domain.channels import PUSH, Channel
 from domain.content import Content, Recipient
+from domain.daily_units import UnitUse
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, Until
 from domain.retry import RetryState
@@ -77,6 +78,8 @@ class ClaimedDelivery:
     """All outages that have held it."""
     limit_uses: tuple["LimitUse", ...] = ()
     """Uses of limits that are reserved for the current claim."""
+    unit_use: UnitUse | None = None
+    """Parts of a text that are reserved for the current claim."""
     has_soft_bounces: bool = False
     """The address has soft bounces, which an acceptance may end. False if they weren't read."""
     is_marked_read: bool = False

@@ -48,6 +48,8 @@ other, while other workers change them. A delivery whose counters still change w
 MAX_PLACES = 100
 """Deliveries in a line, with those that only keep their place, such as in an outage."""
 PAUSE_SECONDS = 0.002
+UNCOUNTED = (FailureCode.CHANNEL_UNAVAILABLE, FailureCode.OVER_DAILY_UNITS)
+"""Codes of deliveries that wait for something else, and leave their slot to those after them."""
 KEPT_AFTER = timedelta(minutes=5)
 """A counter without its own settings is kept this long after its period."""
 S = DeliveryStatus
@@ -233,7 +235,7 @@ def _refresh_lines(counters: dict[str, Counter], now: datetime) -> dict[str, Mov
                     document["_id"], Channel(delivery["channel"]), Priority(document["priority"])
                 )
                 until = now
-            is_counted = code != FailureCode.CHANNEL_UNAVAILABLE
+            is_counted = code not in UNCOUNTED
             line.append(replace(entry, until=until, is_counted=is_counted))
         counters[key] = replace(counter, line=line)
     return early

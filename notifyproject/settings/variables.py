@@ -233,6 +233,17 @@ class Sms(Group):
         local="GB,PT",
         test="GB,PT",
     )
+    SMS_DAILY_UNITS: int = declare(
+        kinds.whole(0, 1_000_000_000),
+        "10000",
+        "most parts of SMS that a client sends in a day; more are held until midnight UTC; 0: no "
+        "limit",
+    )
+    SMS_DAILY_UNITS_ABROAD: int = declare(
+        kinds.whole(0, 1_000_000_000),
+        "100",
+        "most of them to other countries than the first of `SMS_COUNTRIES`; 0: no limit of its own",
+    )
     SMS_SMART_ENCODING: bool = declare(
         kinds.switch(),
         "on",

@@ -67,6 +67,7 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
             now, FailureCode.RATE_LIMITED, held=WaitReason.RATE_LIMITED
         ),
         WaitReason.DECRYPTION_FAILED: not_sent(now, FailureCode.DECRYPTION_FAILED),
+        WaitReason.DAILY_UNITS: not_sent(now, FailureCode.OVER_DAILY_UNITS),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
         WaitReason.STEP: factories.read(with_fallback["_id"]),
         WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),

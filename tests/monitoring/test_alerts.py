@@ -16,8 +16,11 @@ from delivery import circuit_breaker, pipeline, provider_pauses, worker
 from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
+from domain.daily_units import UnitUse, day_of
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
+from notifications.catalog import texts
+from notifications.store import daily_units
 from notifyproject.db.collections import collection
 from providers import registry
 from tasks import tasks
@@ -282,6 +285,22 @@ def test_last_key_of_a_client_opens_an_incident_30_days_before_its_expiry() -> N
     evaluate(NOW + 12 * day)
     evaluate(NOW + 12 * day + 3 * MINUTE)
     (incident,) = [item for item in found() if item["kind"] == AlertKind.KEY_EXPIRING]
+    assert not incident["is_open"]
+
+
+def test_client_that_has_used_most_of_a_daily_cap_opens_an_incident(settings: Any) -> None:
+    settings.SMS_DAILY_UNITS, settings.SMS_DAILY_UNITS_ABROAD = 0, 100
+    shop, other = (clients.create_client(name=name, scopes=[], now=NOW) for name in ("shop", "b"))
+    for client, units in ((shop, 79), (other, 79), (shop, 1)):
+        evaluate(NOW)
+        assert AlertKind.DAILY_UNITS not in kinds()
+        use = UnitUse(units=units, is_abroad=True, day=day_of(NOW))
+        daily_units.reserve_units([use], client_id=client, day=use.day, caps=texts.unit_caps())
+    evaluate(NOW)
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.DAILY_UNITS]
+    assert incident["title"] == "API client shop: 80 of 100 daily SMS parts abroad used"
+    evaluate(NOW + timedelta(days=1))
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.DAILY_UNITS]
     assert not incident["is_open"]
 
 

@@ -22,6 +22,7 @@ WAITING = {
     WaitReason.CIRCUIT_OPEN: {"held_reason": "circuit_open"},
     WaitReason.PROVIDER_UNAVAILABLE: {"failure_code": "channel_unavailable"},
     WaitReason.DECRYPTION_FAILED: {"failure_code": "decryption_failed"},
+    WaitReason.DAILY_UNITS: {"failure_code": "over_daily_units"},
     WaitReason.STEP: {"step": 2},
 }
 
@@ -30,6 +31,7 @@ TIMED = {
     WaitReason.RETRY,
     WaitReason.QUIET_HOURS,
     WaitReason.RATE_LIMITED,
+    WaitReason.DAILY_UNITS,
     WaitReason.STEP,
     WaitReason.PROVIDER_PAUSED,
     WaitReason.CIRCUIT_OPEN,

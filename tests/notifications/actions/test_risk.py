@@ -57,6 +57,7 @@ def test_risk_of_a_failure_depends_on_its_code(code: str | None, expected: RiskK
         (S.SUPPRESSED, F.SUPPRESSED, SAFE),
         (S.SUPPRESSED, F.OPTED_OUT, SAFE),
         (S.SUPPRESSED, F.OVER_LIMIT, SAFE),
+        (S.EXPIRED, F.OVER_DAILY_UNITS, SAFE),
         (S.EXPIRED, F.EXPIRED, EXPIRED),
         (S.EXPIRED, F.QUIET_HOURS, EXPIRED),
     ],

@@ -1,0 +1,205 @@
+"""Daily caps in the pipeline: no client sends more parts than its caps, and no text is lost."""
+
+from datetime import UTC, datetime, time, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from delivery import pipeline
+from delivery.runtime import SendingRuntime
+from delivery.settlement import BatchReport
+from domain.channels import Channel
+from domain.content import Content, Recipient
+from domain.states import Category, Priority
+from domain.wait_reasons import WaitReason, wait_reason
+from notifications.catalog import limits
+from notifications.store import acceptance, daily_units
+from notifications.store.new_notifications import NewDelivery
+from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT, NOON
+from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.fakes.provider import ScriptedProvider, by_recipient, refused, timeout
+from tests.support.tables import each_case
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+HOME, ABROAD = "+447700900123", "+351912345678"
+OTHER_CLIENT = ObjectId("d" * 24)
+MIDNIGHT = datetime.combine(NOON.date() + timedelta(days=1), time.min, UTC)
+TWO_PARTS = Content(subject="Paid", body="a" * 161)
+
+
+@pytest.fixture(autouse=True)
+def caps(settings: Any) -> None:
+    settings.SMS_COUNTRIES = ("GB", "PT")
+    settings.SMS_DAILY_UNITS, settings.SMS_DAILY_UNITS_ABROAD = 4, 2
+
+
+def text(number: str = HOME, *, channel: Channel = Channel.SMS, **fields: Any) -> ObjectId:
+    recipient = Recipient(phone=number, email="ada@example.com")
+    own = {"recipient": recipient, "deliveries": (NewDelivery(channel=channel),)}
+    notification = factories.new(**{**own, **fields})
+    acceptance.accept([notification], now=NOON)
+    return notification.id
+
+
+def deliver(*ids: ObjectId, at: datetime = NOON, channel: Channel = Channel.SMS) -> BatchReport:
+    return pipeline.dispatch(SendingRuntime(), ids, channel=channel, clock=lambda: at)
+
+
+def state(notification_id: ObjectId) -> dict[str, Any]:
+    (delivery,) = factories.read(notification_id)["delivery"]
+    return delivery
+
+
+def statuses(*ids: ObjectId) -> list[str]:
+    return [state(notification_id)["status"] for notification_id in ids]
+
+
+def used(client: ObjectId = CLIENT, at: datetime = NOON) -> tuple[int, int]:
+    name = daily_units.counter_id(client, at.date())
+    found = collection("daily_units").find_one({"_id": name}) or {}
+    return found.get("units", 0), found.get("abroad", 0)
+
+
+def test_text_beyond_the_cap_is_held_until_midnight_and_then_sent(fcm: ScriptedProvider) -> None:
+    ids = [text(content=TWO_PARTS) for _ in range(3)]
+    report = deliver(*ids)
+    assert statuses(*ids) == ["sent", "sent", "pending"]
+    held = state(ids[2])
+    assert (held["next_attempt_at"], held["attempt_count"]) == (MIDNIGHT, 0)
+    assert (held["failure_code"], held["failure_reason"]) == (
+        "over_daily_units",
+        "4 of 4 parts are used today, and the text has 2.",
+    )
+    assert wait_reason(held, now=NOON) is WaitReason.DAILY_UNITS
+    assert [wakeup.at for wakeup in report.wakeups] == [MIDNIGHT]
+    deliver(ids[2], at=MIDNIGHT)
+    assert statuses(ids[2]) == ["sent"]
+    assert len(fcm.seen) == 3
+    assert (used(), used(at=MIDNIGHT)) == ((4, 0), (2, 0))
+
+
+@pytest.mark.usefixtures("fcm")
+def test_fewer_parts_go_abroad() -> None:
+    abroad = [text(ABROAD) for _ in range(3)]
+    deliver(*abroad)
+    home = text()
+    deliver(home)
+    assert statuses(*abroad, home) == ["sent", "sent", "pending", "sent"]
+    assert "of 2 parts abroad" in state(abroad[2])["failure_reason"]
+    assert used() == (3, 2)
+
+
+@pytest.mark.usefixtures("fcm")
+def test_cap_of_one_client_holds_no_other_client_of_the_batch() -> None:
+    first = [text() for _ in range(6)]
+    second = [text(client_id=OTHER_CLIENT) for _ in range(2)]
+    deliver(*first, *second)
+    assert statuses(*first).count("sent") == 4
+    assert statuses(*second) == ["sent", "sent"]
+    assert (used(), used(OTHER_CLIENT)) == ((4, 0), (2, 0))
+
+
+@pytest.mark.usefixtures("fcm")
+def test_codes_and_what_ignores_limits_count() -> None:
+    """Inflated traffic asks for codes."""
+    fields = {"category": Category.ALERT, "priority": Priority.CRITICAL, "ignores_limits": True}
+    ids = [text(**fields) for _ in range(5)]
+    deliver(*ids)
+    assert sorted(statuses(*ids)) == ["pending", "sent", "sent", "sent", "sent"]
+
+
+@pytest.mark.usefixtures("fcm")
+def test_text_that_expires_before_midnight_ends_so_that_the_next_step_begins() -> None:
+    steps = (
+        NewDelivery(channel=Channel.SMS),
+        NewDelivery(channel=Channel.EMAIL, step=2, delay=timedelta(hours=1)),
+    )
+    deliver(*[text() for _ in range(4)])
+    late = text(deliveries=steps, expires_at=MIDNIGHT - timedelta(hours=1))
+    report = deliver(late)
+    sms, email = factories.read(late)["delivery"]
+    assert (sms["status"], sms["failure_code"]) == ("expired", "over_daily_units")
+    assert email["next_attempt_at"] == NOON
+    assert [(wakeup.channel, wakeup.at) for wakeup in report.wakeups] == [(Channel.EMAIL, NOON)]
+
+
+def test_refused_text_gives_its_parts_back_and_an_unknown_outcome_keeps_them(
+    fcm: ScriptedProvider,
+) -> None:
+    fcm.behave = by_recipient({HOME: refused, ABROAD: timeout})
+    ids = [text(HOME), text(ABROAD)]
+    deliver(*ids)
+    assert statuses(*ids) == ["failed", "unknown"]
+    assert used() == (1, 1)
+
+
+@pytest.mark.usefixtures("fcm")
+def test_held_text_gives_back_its_use_of_a_limit() -> None:
+    limits.define_limit(
+        "daily",
+        {
+            "types": [],
+            "categories": [],
+            "channels": ["sms", "email"],
+            "max": 5,
+            "period_seconds": 86_400,
+            "min_gap_seconds": 0,
+            "overflow": "later",
+        },
+        now=NOON,
+    )
+    try:
+        ids = [text() for _ in range(5)]
+        deliver(*ids)
+        # The held text keeps no slot from the mail that is due after it.
+        mail = text(channel=Channel.EMAIL)
+        deliver(mail, channel=Channel.EMAIL)
+        (counter,) = collection("limit_uses").find()
+        assert len(counter["uses"]) == 5
+        assert statuses(mail) == ["sent"]
+    finally:
+        collection("limits").delete_many({})
+        limits.invalidate_limits()
+
+
+@pytest.mark.usefixtures("fcm")
+def test_concurrent_workers_stay_below_the_cap(settings: Any) -> None:
+    settings.SMS_DAILY_UNITS = 20
+    batches = [[text() for _ in range(8)] for _ in range(4)]
+    at_once(*[partial(deliver, *batch) for batch in batches])
+    ids = [one for batch in batches for one in batch]
+    assert statuses(*ids).count("sent") == used()[0] == 20
+
+
+@pytest.mark.usefixtures("fcm")
+def test_uncounted_text_waits_and_is_not_sent() -> None:
+    one = text()
+    with fail_commands("update", "daily_units", {"errorCode": 121}, times=9):
+        deliver(one)
+    held = state(one)
+    assert (held["status"], held["failure_code"]) == ("pending", "over_daily_units")
+    assert held["next_attempt_at"] == NOON + timedelta(seconds=30)
+    deliver(one, at=held["next_attempt_at"])
+    assert statuses(one) == ["sent"]
+
+
+@pytest.mark.usefixtures("fcm")
+@each_case("caps", [(0, 0), (0, 2)])
+def test_without_caps_nothing_is_held(settings: Any, caps: tuple[int, int]) -> None:
+    settings.SMS_DAILY_UNITS, settings.SMS_DAILY_UNITS_ABROAD = caps
+    ids = [text() for _ in range(6)]
+    deliver(*ids)
+    assert statuses(*ids) == ["sent"] * 6
+
+
+@pytest.mark.usefixtures("fcm")
+def test_mail_and_test_messages_count_nothing() -> None:
+    deliver(text(channel=Channel.EMAIL), channel=Channel.EMAIL)
+    deliver(*[text(is_test=True) for _ in range(6)])
+    assert collection("daily_units").count_documents({}) == 0
