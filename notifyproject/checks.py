@@ -86,14 +86,14 @@ def _secrets(name: str) -> Iterator[tuple[str, bytes]]:
     if name == "FIELD_ENCRYPTION_KEYS":
         for key_id, secret in settings.FIELD_ENCRYPTION_KEYS.items():
             yield f"The key {key_id} of {name}", secret
-    elif name == "SECRET_KEY_FALLBACKS":
-        for number, secret in enumerate(settings.SECRET_KEY_FALLBACKS, start=1):
+        return
+    value = getattr(settings, name)
+    if not isinstance(value, str):
+        for number, secret in enumerate(value, start=1):
             yield f"Value {number} of {name}", secret.encode()
-    else:
-        secret = getattr(settings, name)
-        # Without the keys of production, no process gets here.
-        if secret or name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
-            yield name, secret.encode()
+    # Without the keys of production, no process gets here.
+    elif value or name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
+        yield name, value.encode()
 
 
 def _urls(name: str) -> list[str]:

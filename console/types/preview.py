@@ -88,7 +88,7 @@ def preview(
 ) -> Preview:
     """Return the preview of a version in a language, of one message or of a digest of three."""
     sender = parse_mailbox(settings.EMAIL_FROM).label
-    site = urlsplit(settings.WEBPUSH_HOME).netloc
+    site = urlsplit(settings.WEBPUSH_HOME_URL).netloc
     try:
         messages = _messages(document, version, language, is_digest=is_digest)
     except TemplateError as problem:

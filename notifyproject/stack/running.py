@@ -213,7 +213,7 @@ def _providers(addresses: Addresses, *, web_push_key: str) -> dict[str, str]:
         "WEBPUSH_KEYS": {
             "WEBPUSH_KEYS": web_push_key,
             "WEBPUSH_SUBJECT": "mailto:push@example.com",
-            "WEBPUSH_HOME": f"{addresses.web}/demo/inbox",
+            "WEBPUSH_HOME_URL": f"{addresses.web}/demo/inbox",
         },
         "WHATSAPP_TOKEN": {
             "WHATSAPP_TOKEN": whatsapp.access_token,

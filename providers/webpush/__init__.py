@@ -29,7 +29,7 @@ def _build(**account: str) -> Provider:
         keys=settings.WEBPUSH_KEYS,
         subject=settings.WEBPUSH_SUBJECT,
         public_url=settings.PUBLIC_URL,
-        home=settings.WEBPUSH_HOME,
+        home=settings.WEBPUSH_HOME_URL,
         clock=utc_now,
     )
 

@@ -19,7 +19,7 @@ class Settings(ProviderGroup):
     channel = "push"
 
     WEBPUSH_KEYS: str = declare(
-        kinds.token(min_length=43),
+        kinds.token(min_length=43, is_issued=True),
         "",
         "VAPID private keys, separated by commas, the newest first; `manage.py webpush_keys` adds "
         "one",
@@ -38,7 +38,7 @@ class Settings(ProviderGroup):
         "fcm.googleapis.com,push.services.mozilla.com,push.apple.com,notify.windows.com",
         "hosts of push services, separated by commas, with the hosts below them",
     )
-    WEBPUSH_HOME: str = declare(
+    WEBPUSH_HOME_URL: str = declare(
         kinds.url(Plain.LOOPBACK), "", "page that a push without a link opens", empty="`PUBLIC_URL`"
     )
 
@@ -46,5 +46,5 @@ class Settings(ProviderGroup):
         """Return the settings that follow."""
         return super().configure(environment) | {
             "WEBPUSH_KEYS": tuple(kinds.split_list(self.WEBPUSH_KEYS)),
-            "WEBPUSH_HOME": self.WEBPUSH_HOME or environment.PUBLIC_URL,
+            "WEBPUSH_HOME_URL": self.WEBPUSH_HOME_URL or environment.PUBLIC_URL,
         }

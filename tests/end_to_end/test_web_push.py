@@ -31,7 +31,7 @@ def key(provider: Sandbox, settings: Any) -> VapidKey:
     settings.SANDBOX_URL = provider.url
     settings.WEBPUSH_KEYS = (found.private_text,)
     settings.WEBPUSH_SUBJECT = "mailto:push@example.com"
-    settings.WEBPUSH_HOME = "https://app.example.com/"
+    settings.WEBPUSH_HOME_URL = "https://app.example.com/"
     return found
 
 
