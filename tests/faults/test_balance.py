@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 RANDOM = random.Random(SEED)
 ROUNDS = 20
-SENT_BY_WORKERS = (Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP)
+SENT_BY_WORKERS = tuple(channel for channel in Channel if not channel.is_inbox)
 BOUNDARIES = (
     Boundary.CLAIM_WRITTEN,
     Boundary.RENDERED,

@@ -177,15 +177,15 @@ def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) 
             "",
             "y",
             "",
-            "n",
-            "n",
-            "n",
         ]
     )
     keys = iter(["SG.revoked", "SG.sandbox"])
     out = io.StringIO()
     terminal = wizard.Terminal(
-        ask=lambda _: next(answers), ask_secret=lambda _: next(keys), out=out
+        # All other providers are refused.
+        ask=lambda _: next(answers, "n"),
+        ask_secret=lambda _: next(keys),
+        out=out,
     )
     path = tmp_path / ".env"
     environ = {"SENDGRID_URL": provider.url}

@@ -47,4 +47,5 @@ class Webhook:
                 part["timestamp"] = type(part["timestamp"])(int(now.timestamp()))
         body = dialect.encode([payload])
         path = "/webhooks/sendgrid" if channel == "email" else "/webhooks/whatsapp"
-        return cls(path=path, body=body, headers=dialect.headers(body, now=now))
+        # Neither of the two signs the URL.
+        return cls(path=path, body=body, headers=dialect.headers(body, url=path, now=now))
