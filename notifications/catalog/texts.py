@@ -11,6 +11,7 @@ from domain.channels import Channel
 from domain.countries import country_name, country_of
 from domain.daily_units import UnitCaps
 from domain.sms import MAX_UNITS, EncodedText, TextRules, encode
+from domain.stored import known_fields
 from providers.registry import is_configured
 
 DEFAULT_RULES = TextRules()
@@ -30,7 +31,7 @@ class TextRulesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 def rules_of(document: Mapping[str, Any]) -> TextRules:
     """Return the rules of a stored type."""
-    return TextRules(**(document.get("sms") or {}))
+    return TextRules(**known_fields(TextRules, document.get("sms") or {}))
 
 
 def encode_text(text: str) -> EncodedText:

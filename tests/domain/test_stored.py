@@ -65,6 +65,7 @@ TYPE = {
     "max_retries": 3,
     "on_unknown": min(UnknownPolicy),
     "sensitive_variables": [],
+    "sms": {"max_units": 1, "allow_unicode": False},
     "actions": [{"id": "pay", "label": "Pay", "style": "default", "link": None}],
     "approved_templates": [
         {"locale": "pt", "name": "paid", "language": "pt_PT", "parameters": ["amount"]}
@@ -89,6 +90,7 @@ OTHER_SPLATS = {
     ("callbacks/worker.py", "EndpointHealth"): "fields of EndpointHealth alone",
     ("domain/content.py", "Attachment"): "known_fields",
     ("console/types/form.py", "TypeRequest"): "fields of TypeRequest alone",
+    ("notifications/catalog/texts.py", "TextRules"): "known_fields",
     ("notifications/intake/content.py", "PushOptions"): "the request",
     ("notifyproject/settings/environment.py", "Environment"): "the declared variables",
     ("notifyproject/stack/first_run.py", "Credentials"): "a file of this checkout",
