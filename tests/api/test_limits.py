@@ -41,7 +41,7 @@ def test_limit_is_defined_replaced_and_removed(app: App) -> None:
         "name": "weekly",
         "types": [],
         "categories": ["marketing"],
-        "channels": ["email", "push", "whatsapp"],
+        "channels": ["email", "push", "whatsapp", "sms"],
         "max": 3,
         "period_seconds": 604_800,
         "min_gap_seconds": 0,
@@ -116,7 +116,12 @@ def test_use_of_a_recipient_is_shown(app: App, fcm: ScriptedProvider) -> None:
     kind = {"type": "payment_confirmed", "user_id": "ada", "channels": ["email"]}
     preview = app.post("/notifications/preview", request(**kind))
     assert preview.json()["warnings"] == [
-        {"channel": "email", "code": "over_limit", "detail": "1 of 1 in 1 day (limit daily)."}
+        {
+            "channel": "email",
+            "pointer": None,
+            "code": "over_limit",
+            "detail": "1 of 1 in 1 day (limit daily).",
+        }
     ]
     [other] = app.get("/recipients/grace/limits").json()["results"]
     assert (other["used"], other["waiting"], other["used_at"]) == (0, 0, [])

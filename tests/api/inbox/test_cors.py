@@ -55,7 +55,7 @@ def test_allowed_origin_reads_problems(ada: InboxUser) -> None:
 def test_preflight_lists_methods_and_headers(ada: InboxUser, path: str) -> None:
     answer = preflight(ada, path, PAGE)
     assert (answer.status_code, answer.content, allowed(answer)) == (204, b"", PAGE)
-    assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST, PUT"
+    assert answer.headers["Access-Control-Allow-Methods"] == "DELETE, GET, POST, PUT"
     for name in ("authorization", "last-event-id"):
         assert name in answer.headers["Access-Control-Allow-Headers"]
 

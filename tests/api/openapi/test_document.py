@@ -449,6 +449,9 @@ def test_every_inbox_operation_is_described(described: Any) -> None:
         "actOnInboxItem",
         "getInboxPreferences",
         "putInboxPreferences",
+        "getInboxPush",
+        "registerInboxBrowser",
+        "removeInboxBrowser",
     }
     assert set(inbox_operations(of_tokens=True)) == {
         "issueInboxToken",
