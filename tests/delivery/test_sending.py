@@ -78,6 +78,7 @@ def test_send_request_holds_message_and_reference() -> None:
     (outbound,) = provider.seen
     assert outbound == SendRequest(
         reference=f"{'a' * 24}.email.1",
+        idempotency_key=f"{'a' * 24}.email.1",
         notification_id="a" * 24,
         recipient="ada@example.com",
         recipient_name="Ada",

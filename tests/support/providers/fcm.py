@@ -31,7 +31,8 @@ def push(token: str = "device-1", **fields: Any) -> SendRequest:
         "message": Message(subject="Paid", text="Your payment has arrived."),
         "platform": "android",
     }
-    return outbound(**(default | fields))
+    chosen = default | fields
+    return outbound(**{"scope": chosen["platform"], **chosen})
 
 
 @dataclass(frozen=True, kw_only=True)
