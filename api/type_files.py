@@ -178,6 +178,7 @@ def _read(request: ClientRequest) -> TypeFilesRequest:
         read_body(request._request, limit=MAX_BYTES_BULK), max_depth=MAX_DEPTH + OUTER_LEVELS
     )
     given = raw.get("types")
+    check_values({name: value for name, value in raw.items() if name != "types"})
     for index, each in enumerate(given if isinstance(given, list) else ()):
         if isinstance(each, Mapping):
             check_values(each, pointer=f"/types/{index}")

@@ -275,7 +275,7 @@ def parse_registration(body: DeviceRequest) -> tuple[Registration, Sequence[Fiel
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
     problems.check_identifier(body.user_id, "/user_id")
     credential = _credential(body, problems)
-    if credential is None and not problems.problems:
+    if body.device_token is UNSET and body.subscription is UNSET:
         problems.add("/device_token", "required", "`device_token` or `subscription` is required.")
     is_browser = PLATFORMS.get(body.platform) is Platform.WEB
     if body.subscription is not UNSET and body.platform in PLATFORMS and not is_browser:

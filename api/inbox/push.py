@@ -104,7 +104,10 @@ def remove_inbox_browser(request: InboxRequest, device_id: str) -> Response:
 def _registration(body: InboxBrowserRequest, *, user_id: str = "") -> Registration:
     problems = ProblemCollector()
     subscription = parse_subscription(body.subscription, problems, at="/subscription")
-    problems.check_one_line(body.device_model, "/device_model")
+    for name in ("device_model", "language", "timezone"):
+        problems.check_one_line(getattr(body, name), f"/{name}")
+    if not isinstance(body.replaces, UnsetType) and not is_device_id(body.replaces):
+        problems.add("/replaces", "invalid_id", "Expected the ID of a device.")
     # As for apps: an operating system has zones and languages of its own.
     unknown = ProblemCollector()
     language = check_language(body.language, "/language", unknown)

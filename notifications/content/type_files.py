@@ -185,7 +185,11 @@ def _plan_change(
         fields = definitions.validate_type(new.slug, new.definition, before=before)
     except InvalidRequestError as refused:
         raise InvalidRequestError(
-            [FieldProblem(f"/definition{p.pointer}", p.code, p.detail) for p in refused.problems]
+            [
+                # The definition has no field for its slug.
+                FieldProblem(f"/definition{p.pointer}" if p.pointer else "/slug", p.code, p.detail)
+                for p in refused.problems
+            ]
         ) from None
     parts = {language: dict(texts) for language, texts in new.parts.items() if texts}
     content = TypeContent(

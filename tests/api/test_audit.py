@@ -8,6 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from callbacks import outbox
+from devices.push_keys import new_key
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifyproject.platform.audit import Unaudited
@@ -25,8 +26,9 @@ NEW_MEMBER = replace(SAMPLES["topic-member", "PUT"], path="/topics/tea/members/b
 
 
 @pytest.fixture
-def client(db: None) -> tuple[App, dict[str, str]]:
+def client(db: None, settings: Any) -> tuple[App, dict[str, str]]:
     """Return a live client, and the IDs of its objects by name."""
+    settings.WEBPUSH_KEYS = (new_key().private_text,)
     app = new_app("shop")
     return app, seed(app)
 

@@ -8,9 +8,11 @@ import pytest
 from django.contrib.admindocs.views import simplify_regex
 
 from api.urls import version_1
+from devices.push_keys import new_key
 from notifications.validation import FREE_FORM
 from tests.support.clients.api import App, pointers
 from tests.support.clients.inbox import credential_for
+from tests.support.clients.isolation_requests import BROWSER
 from tests.support.clients.routes import ROUTES, Route, filled, sample_of
 from tests.support.openapi import api_document, resolved
 from tests.support.tables import each_case
@@ -61,6 +63,7 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "actions": {"id": "approve", "label": "Approve"},
     "digest": {"window": {"every": "day"}},
     "approved_templates": {"locale": "pt", "name": "lost", "language": "pt_PT"},
+    "subscription": BROWSER,
 }
 """Required fields of objects that are optional themselves."""
 
@@ -76,12 +79,15 @@ def replaced(value: Any, path: Sequence[str], text: str) -> Any:
     fields = value if isinstance(value, Mapping) else {}
     if first == "user_ids":
         fields = {}  # A broadcast has exactly one audience.
+    if first == "subscription":  # A device has a token or a subscription.
+        fields = {name: value for name, value in fields.items() if name != "device_token"}
     return {**fields, first: replaced(fields.get(first) or BESIDE.get(first), rest, text)}
 
 
 @pytest.fixture
-def url_of(app: App) -> Callable[[Route], str]:
+def url_of(app: App, settings: Any) -> Callable[[Route], str]:
     """Return a function that fills a route's path with IDs of the client's objects."""
+    settings.WEBPUSH_KEYS = (new_key().private_text,)
     device = {"user_id": "ada", "device_token": "adas-phone", "platform": "android"}
     at = "2027-01-01T00:00:00Z"
     app.put("/recipients/ada", {"email": "ada@example.com"})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from devices.push_keys import new_key
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pointers, request
 from tests.support.clients.inbox import credential_for
@@ -65,8 +66,9 @@ CHANGED = ("broadcasts", "suppressions", "callbacks", "template_versions", "inbo
 
 
 @pytest.fixture
-def routes(app: App) -> list[tuple[str, str, str]]:
+def routes(app: App, settings: Any) -> list[tuple[str, str, str]]:
     """Return the name, method, and path of every operation with a JSON body."""
+    settings.WEBPUSH_KEYS = (new_key().private_text,)
     app.put("/recipients/ada", {"email": "ada@example.com"})
     app.send("/topics/news/members/ada", b"", method="PUT")
     device = {"user_id": "ada", "device_token": "adas-phone", "platform": "ios"}
