@@ -16,10 +16,12 @@ from devices.models import Platform
 from devices.registration import Registration
 from devices.sealing import unseal
 from domain.content import SensitiveContent
+from domain.rooms import RoomKind
 from domain.web_push import Fingerprint, Subscription
 from notifications.store import encrypted_content
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
+from rooms import registry as rooms
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, read
 
@@ -36,6 +38,23 @@ BROWSER = Registration(user_id="ada", token=SUBSCRIPTION, platform=Platform.WEB)
 SECRET = SensitiveContent(data={"code": "123456"}, secrets=("123456",))
 
 
+COUNTS = {
+    "second factors": 1,
+    "callback secrets": 1,
+    "targets and secrets of rooms": 2,
+    "sensitive contents": 1,
+    "subscriptions of browsers": 1,
+}
+
+
+def totals(key: str, *, is_changed: bool) -> list[str]:
+    """Return what the command prints once all values are under a key."""
+    return [
+        f"{name}: {count} under {key}; {count if is_changed else 0} re-encrypted"
+        for name, count in COUNTS.items()
+    ]
+
+
 def reencrypt(*options: str) -> list[str]:
     out = StringIO()
     call_command("reencrypt", *options, stdout=out)
@@ -44,7 +63,7 @@ def reencrypt(*options: str) -> list[str]:
 
 @pytest.fixture
 def stored(settings: Any) -> tuple[ObjectId, ObjectId, str]:
-    """Store one value of each kind under the old key, then list the new one before it."""
+    """Store values of each kind under the old key, then list the new one before it."""
     settings.FIELD_ENCRYPTION_KEYS = OLD
     user = ObjectId()
     pending = second_factor.begin_enrollment(user, name="maria", now=NOON)
@@ -56,6 +75,14 @@ def stored(settings: Any) -> tuple[ObjectId, ObjectId, str]:
         now=NOON,
     )
     registration.register(BROWSER, now=NOON)
+    rooms.create(
+        slug="ops",
+        kind=RoomKind.WEBHOOK,
+        name="Operations",
+        target="https://hooks.example.com/ops",
+        min_gap_seconds=1,
+        now=NOON,
+    )
     notification = factories.accepted(secret=SECRET)["_id"]
     settings.FIELD_ENCRYPTION_KEYS = NEW | OLD
     return user, notification, pending.key
@@ -67,8 +94,9 @@ def test_every_value_is_readable_without_the_old_key(
     user, notification, key = stored
     before = collection("callbacks").find_one({"_id": CLIENT})["secrets"]
     (secret,) = subscriptions.signing_secrets(before, client_id=CLIENT, now=NOON)
-    assert all("1 under old; 0" in line for line in reencrypt("--dry-run"))
-    assert all("1 under new; 1" in line for line in reencrypt())
+    target = rooms.find_rooms()["ops"].target()
+    assert reencrypt("--dry-run") == totals("old", is_changed=False)
+    assert reencrypt() == totals("new", is_changed=True)
     settings.FIELD_ENCRYPTION_KEYS = NEW
     assert second_factor.begin_enrollment(user, name="maria", now=NOON).key == key
     device = collection("devices").find_one({"_id": registration.id_of(SUBSCRIPTION)})
@@ -78,13 +106,14 @@ def test_every_value_is_readable_without_the_old_key(
     found = encrypted_content.secret_in(read(notification))
     assert found is not None
     assert found.data == SECRET.data
-    assert all("1 under new; 0" in line for line in reencrypt())
+    assert rooms.find_rooms()["ops"].target() == target
+    assert reencrypt() == totals("new", is_changed=False)
 
 
 def test_value_of_an_unlisted_key_is_reported(
     stored: tuple[ObjectId, ObjectId, str], settings: Any
 ) -> None:
     settings.FIELD_ENCRYPTION_KEYS = NEW
-    with pytest.raises(CommandError, match="4 values can't be decrypted"):
+    with pytest.raises(CommandError, match="6 values can't be decrypted"):
         reencrypt()
     assert encryption.key_id_of(read(stored[1])["encrypted_content"]) == "old"
