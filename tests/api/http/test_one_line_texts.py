@@ -89,10 +89,12 @@ def url_of(app: App, settings: Any) -> Callable[[Route], str]:
     """Return a function that fills a route's path with IDs of the client's objects."""
     settings.WEBPUSH_KEYS = (new_key().private_text,)
     device = {"user_id": "ada", "device_token": "adas-phone", "platform": "android"}
+    browser = {"user_id": "ada", "subscription": BROWSER, "platform": "web"}
     at = "2027-01-01T00:00:00Z"
     app.put("/recipients/ada", {"email": "ada@example.com"})
     objects = {
         "device": app.put("/devices", device).json()["id"],
+        "browser": app.put("/devices", browser).json()["id"],
         "type": "marketing",
         "notification": app.notify(scheduled_at=at).json()["id"],
     }
