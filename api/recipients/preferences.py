@@ -257,6 +257,11 @@ def _stored_channels(names: ChannelNames, pointer: str, problems: ProblemCollect
     if is_muted and not names:
         return []
     if is_all(names) and not is_muted:
-        return [channel.value for channel in every_channel()]
+        return [channel.value for channel in every_channel() if channel.is_personal]
     channels = parse_channels(names, problems=problems, pointer=pointer, takes_all=not is_muted)
+    for index, channel in enumerate(channels):
+        if not channel.is_personal:
+            problems.add(
+                f"{pointer}/{index}", "not_personal", "A room is no way to reach a person."
+            )
     return [channel.value for channel in channels]

@@ -83,6 +83,7 @@ REACHED_BY = {
     Targets.ADDRESS: {"address"},
     Targets.DEVICES: {"has_device"},
     Targets.INBOX: {"user_id"},
+    Targets.ROOM: {"address"},
     Targets.NOTHING: set[str](),
 }
 KNOWN = {"address": "ada@example.com", "user_id": "ada", "has_device": True}

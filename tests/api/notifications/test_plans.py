@@ -112,6 +112,7 @@ def test_preview_shows_the_steps(app: App) -> None:
         "whatsapp": (True, 3),
         "push": (False, None),
         "sms": (False, None),
+        "room": (False, None),
     }
 
 

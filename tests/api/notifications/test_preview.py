@@ -17,6 +17,7 @@ def preview(app: App, **fields: Any) -> dict[str, Any]:
         "push",
         "whatsapp",
         "sms",
+        "room",
         "in_app",
     ]
     return body | {"channels": {channel["channel"]: channel for channel in body["channels"]}}
@@ -30,14 +31,14 @@ def test_every_channel_is_rendered(app: App) -> None:
         "high",
     )
     assert (body["template_id"], body["template_version"]) == ("payment_confirmed", 0)
-    email, push, whatsapp, sms, in_app = body["channels"].values()
+    email, push, whatsapp, sms, room, in_app = body["channels"].values()
     assert email["subject"] == push["subject"] == "Payment confirmed: Sunrise"
     assert "Your payment of 49.90" in email["text"]
     assert email["html"].startswith("<!DOCTYPE html>")
     assert push["text"] == "Your payment of 49.90 has arrived. Order number: 1001."
     assert "*49.90*" in whatsapp["text"]
     assert in_app["text"] == email["text"]
-    assert {notification["html"] for notification in (push, whatsapp, sms, in_app)} == {None}
+    assert {notification["html"] for notification in (push, whatsapp, sms, room, in_app)} == {None}
     assert {channel["problem"] for channel in body["channels"].values()} == {None}
 
 
@@ -103,6 +104,10 @@ def test_content_of_the_request_is_shown_on_every_channel(app: App) -> None:
     assert (body["template_id"], body["template_version"]) == (None, None)
     for channel in body["channels"].values():
         assert (channel["subject"], channel["payload"]) == ("Hello", {"orderId": "1"})
+    # The text of a room is Markdown.
+    room = body["channels"].pop("room")
+    assert room["text"] == r"\<b\>Words\</b\>"
+    for channel in body["channels"].values():
         assert channel["text"].startswith("<b>Words</b>")
     assert "&lt;b&gt;Words&lt;/b&gt;" in body["channels"]["email"]["html"]
 

@@ -199,7 +199,8 @@ def test_all_channels_can_be_preferred(ada: App, names: Any) -> None:
     [
         ({"channels": ["all", "email"]}, "/channels/0", ", or all alone."),
         ({"channels": ["ALL"]}, "/channels/0", ", or all alone."),
-        ({"muted_channels": ["all"]}, "/muted_channels/0", "sms, in_app."),
+        ({"muted_channels": ["all"]}, "/muted_channels/0", "sms, room, in_app."),
+        ({"channels": ["email", "room"]}, "/channels/1", "no way to reach a person"),
         ({"muted_channels": "all"}, "/muted_channels", "array"),
         ({"channels": "email"}, "/channels", ""),
         ({"channels": ""}, "/channels", ""),
