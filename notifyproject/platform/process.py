@@ -3,6 +3,7 @@
 import os
 import socket
 from functools import cache
+from importlib import import_module
 from threading import Event
 
 import structlog
@@ -38,6 +39,8 @@ def preload() -> None:
     # Django loads all views to resolve one URL.
     reverse("admin:index")
     broker.load_driver()
+    # The first notification of a type with a schema needs it.
+    import_module("jsonschema_rs")
 
 
 _shutdown_requested = Event()

@@ -269,6 +269,7 @@ def test_every_recipient_field_is_stored() -> None:
         device_ids=("d1", "d2"),
         email="ada@example.com",
         phone="+351912345678",
+        room="ops",
         name="Ada",
         locale="pt",
         timezone="Europe/Lisbon",
