@@ -60,7 +60,8 @@ def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None
     settings.FCM_URL = settings.WHATSAPP_URL = settings.TWILIO_URL = SANDBOX
     for channel in SENT:
         tests, real = providers_for(channel, test=True), providers_for(channel)
-        assert tests and real
+        assert tests
+        assert real
         assert {each.account for each in tests}.isdisjoint(each.account for each in real)
 
 

@@ -122,6 +122,9 @@ def test_times_are_resolved(app: App) -> None:
 
 def test_channel_that_cannot_render_has_a_problem(app: App) -> None:
     parts = {"default": {"whatsapp": "{{ order_id }}", "body": "{{ amount }}"}}
+    # The type's schema would refuse the request.
+    off = {"$set": {"schema_mode": "off"}}
+    collection("notification_types").update_one({"_id": "payment_confirmed"}, off)
     app.post("/types/payment_confirmed/templates", {"parts": parts})
     app.post("/types/payment_confirmed/templates/versions/1/publish")
     body = preview(app, data={"amount": "1", "video_title": "Sunrise"})
