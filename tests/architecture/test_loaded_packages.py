@@ -20,17 +20,29 @@ OF_THE_CONSOLE = (
     *("api.urls", "drf_spectacular.views"),
 )
 """Its pages, and what else the URLs load."""
-NOBODYS = (
-    *("aiohttp", "django.contrib.gis.gdal", "sandbox", "wizard", "notifyproject.stack"),
-    "jsonschema_rs",  # Loaded for the first type with a schema
-)
+NOBODYS = ("aiohttp", "django.contrib.gis.gdal", "sandbox", "wizard", "notifyproject.stack")
+OF_REQUESTS = "jsonschema_rs"
+"""Checks the data of requests, and is loaded before the first one."""
 
 
 @pytest.mark.parametrize(
     ("program", "others"),
     [
-        (WORKER, (*OF_THE_CONSOLE, "api", "gunicorn", "rest_framework.views", "prometheus_client")),
-        (STREAM, (*OF_THE_CONSOLE, "delivery.worker", "prometheus_client", "tasks.tasks")),
+        (
+            WORKER,
+            (
+                *OF_THE_CONSOLE,
+                "api",
+                "gunicorn",
+                "rest_framework.views",
+                "prometheus_client",
+                OF_REQUESTS,
+            ),
+        ),
+        (
+            STREAM,
+            (*OF_THE_CONSOLE, "delivery.worker", "prometheus_client", "tasks.tasks", OF_REQUESTS),
+        ),
         (WEB, ("celery.bin", "delivery.worker", "prompt_toolkit", "tasks.tasks")),
     ],
     ids=["worker and beat", "stream", "web"],
