@@ -1,6 +1,7 @@
 """System checks of settings that would lose or misdirect notifications."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from domain.content import attachment_host
 from domain.countries import COUNTRIES
 from domain.mailboxes import parse_mailbox
 from providers import setting_checks
-from providers.discovery import SPECS
+from providers.discovery import SPECS, checks_of
 from providers.registry import is_configured
 
 from .validation import (
@@ -34,19 +35,12 @@ def deploy_settings(**_: Any) -> list[checks.CheckMessage]:
         message = "Mail comes from example.com: EMAIL_FROM is not set."
         hint = "Set it to an address that the mail provider may send from."
         problems.append(checks.Warning(message, hint=hint, id="notifications.W005"))
-    for spec in SPECS.values():
-        problems += spec.deploy_checks() if spec.deploy_checks else ()
-    return problems
+    return [*problems, *_of_providers("check_server")]
 
 
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid settings of providers."""
-    return [
-        problem
-        for spec in SPECS.values()
-        if spec.setting_checks
-        for problem in spec.setting_checks()
-    ]
+    return list(_of_providers("check_settings"))
 
 
 def celery_settings(**_: Any) -> list[checks.CheckMessage]:
@@ -99,6 +93,11 @@ def sms_settings(**_: Any) -> list[checks.CheckMessage]:
         message = f"SMS_COUNTRIES has unknown countries: {', '.join(unknown)}."
         problems.append(setting_checks.error(message, hint, 25))
     return problems
+
+
+def _of_providers(function: str) -> Iterator[checks.CheckMessage]:
+    for name in SPECS:
+        yield from getattr(checks_of(name), function, tuple)()
 
 
 def _is_mailbox(text: str) -> bool:

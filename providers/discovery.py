@@ -3,6 +3,8 @@
 import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 import providers
 from domain.channels import Channel
@@ -32,3 +34,13 @@ def channel_of(name: str) -> Channel | None:
 def spec_of(name: str) -> ProviderSpec:
     """Return the spec of a provider, or of a sandbox. Raises LookupError."""
     return SPECS[name.removeprefix(SANDBOX_PREFIX)]
+
+
+def checks_of(name: str) -> ModuleType | None:
+    """Return ``checks.py`` of a provider's package, or None if it has none.
+
+    Its ``check_settings`` returns Django's messages about invalid settings, at the start of each
+    process, and its ``check_server`` those about settings that a server lacks.
+    """
+    path = f"{providers.__name__}.{name}.checks"
+    return import_module(path) if find_spec(path) else None

@@ -4,7 +4,7 @@ Each package beside this module exports a ``PROVIDER``, and :mod:`.discovery` fi
 is light: what it describes is imported when it is needed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +72,6 @@ class ProviderSpec:
     sends no message, for the set-up wizard. Raises :class:`providers.setup_check.CheckError`."""
     complete: Callable[[dict[str, str]], None] | None = None
     """Completes the values that the wizard writes. Raises ValueError."""
-    setting_checks: Callable[[], Iterable[Any]] | None = None
-    """Returns Django's messages about invalid settings, at the start of each process."""
-    deploy_checks: Callable[[], Iterable[Any]] | None = None
-    """Returns those about settings that a server lacks."""
 
     @property
     def sandbox_name(self) -> str:

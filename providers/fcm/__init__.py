@@ -9,7 +9,6 @@ from domain.time import utc_now
 
 from ..contract import Provider
 from ..spec import ProviderSpec, SandboxSpec
-from . import checks
 from .variables import Settings
 
 
@@ -40,6 +39,13 @@ def check(environment: Any, **options: Any) -> None:
     setup.check(environment, **options)
 
 
+def complete(values: dict[str, str]) -> None:
+    """See :func:`.setup.complete`."""
+    from . import setup
+
+    setup.complete(values)
+
+
 def _build(**account: str) -> Provider:
     # Google's libraries take half a second, which few processes need.
     from .provider import FCM
@@ -61,7 +67,5 @@ PROVIDER = ProviderSpec(
     ),
     check=check,
     settings=Settings,
-    complete=checks.complete,
-    setting_checks=checks.check_settings,
-    deploy_checks=checks.check_server,
+    complete=complete,
 )

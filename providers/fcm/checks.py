@@ -9,7 +9,6 @@ from django.conf import settings
 from django.core import checks
 
 from domain.time import utc_now
-from notifyproject.platform import service_account
 from notifyproject.settings.safety import Plain, UrlRule, url_problem
 
 from .. import setting_checks
@@ -65,16 +64,3 @@ def _token_url(source: str) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return url if isinstance(url, str) else None
-
-
-def complete(values: dict[str, str]) -> None:
-    """Write the service account in one line, because containers don't have the file."""
-    if not (source := values.get("FCM_CREDENTIALS")):
-        return
-    from . import credentials
-
-    try:
-        credentials.read_service_account(source)
-    except credentials.InvalidCredentialsError as error:
-        raise ValueError(f"FCM_CREDENTIALS: {error}") from error
-    values["FCM_CREDENTIALS"] = json.dumps(service_account.read(source))

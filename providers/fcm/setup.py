@@ -1,10 +1,11 @@
 """A check of the project without a message."""
 
+import json
 from http import HTTPStatus
 from urllib.parse import quote
 
 from domain.time import utc_now
-from notifyproject.platform import event_loop
+from notifyproject.platform import event_loop, service_account
 from notifyproject.settings.variables import Environment
 
 from ..setup_check import TIMEOUT, RejectedError, call, explained
@@ -25,3 +26,14 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     status = call("FCM", url, message, authorization=authorization, timeout=timeout)
     if status != HTTPStatus.OK:
         raise RejectedError(f"FCM responded with {status} for the project {project}.")
+
+
+def complete(values: dict[str, str]) -> None:
+    """Write the service account in one line, because containers don't have the file."""
+    if not (source := values.get("FCM_CREDENTIALS")):
+        return
+    try:
+        credentials.read_service_account(source)
+    except credentials.InvalidCredentialsError as error:
+        raise ValueError(f"FCM_CREDENTIALS: {error}") from error
+    values["FCM_CREDENTIALS"] = json.dumps(service_account.read(source))

@@ -8,7 +8,6 @@ from domain.channels import Channel
 from domain.time import utc_now
 
 from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
-from . import checks
 from .variables import SANDBOX_KEY, Settings
 
 if TYPE_CHECKING:
@@ -68,6 +67,4 @@ PROVIDER = ProviderSpec(
     webhook=WebhookSpec(content="a list of events"),
     check=check,
     settings=Settings,
-    setting_checks=checks.check_settings,
-    deploy_checks=checks.check_server,
 )

@@ -9,7 +9,6 @@ from domain.time import utc_now
 
 from ..contract import Provider
 from ..spec import ProviderSpec
-from . import checks
 from .variables import Settings
 
 
@@ -49,5 +48,4 @@ PROVIDER = ProviderSpec(
     build=build,
     check=check,
     settings=Settings,
-    deploy_checks=checks.check_server,
 )

@@ -9,7 +9,6 @@ from domain.hosts import public_name
 from domain.time import utc_now
 
 from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
-from . import checks
 from .variables import Settings
 
 if TYPE_CHECKING:
@@ -84,6 +83,4 @@ PROVIDER = ProviderSpec(
     webhook=WebhookSpec(content="a Twilio webhook"),
     check=check,
     settings=Settings,
-    setting_checks=checks.check_settings,
-    deploy_checks=checks.check_server,
 )

@@ -7,7 +7,6 @@ from domain.time import utc_now
 
 from ..contract import Provider
 from ..spec import ProviderSpec, SandboxSpec
-from . import checks
 from .variables import Settings
 
 
@@ -47,5 +46,4 @@ PROVIDER = ProviderSpec(
         build=build_sandbox,
     ),
     settings=Settings,
-    setting_checks=checks.check_settings,
 )

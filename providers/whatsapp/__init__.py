@@ -8,7 +8,6 @@ from domain.channels import Channel
 from domain.time import utc_now
 
 from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
-from . import checks
 from .variables import Settings
 
 if TYPE_CHECKING:
@@ -51,6 +50,13 @@ def check(environment: Any, **options: Any) -> None:
     setup.check(environment, **options)
 
 
+def complete(values: dict[str, str]) -> None:
+    """See :func:`.setup.complete`."""
+    from . import setup
+
+    setup.complete(values)
+
+
 def _build(**account: str) -> "WhatsApp":
     from .provider import WhatsApp
 
@@ -72,7 +78,5 @@ PROVIDER = ProviderSpec(
     webhook=WebhookSpec(content="a WhatsApp webhook", has_handshake=True),
     check=check,
     settings=Settings,
-    complete=checks.complete,
-    setting_checks=checks.check_settings,
-    deploy_checks=checks.check_server,
+    complete=complete,
 )

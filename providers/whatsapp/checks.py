@@ -1,7 +1,6 @@
 """Checks of the settings, and what the wizard completes."""
 
 import re
-import secrets
 from collections.abc import Iterator
 
 from django.conf import settings
@@ -35,10 +34,3 @@ def check_server() -> Iterator[checks.CheckMessage]:
             hint="Without them, no service window opens and no receipt arrives.",
             id="notifications.W004",
         )
-
-
-def complete(values: dict[str, str]) -> None:
-    """Add the token that Meta sends when the webhook is set up."""
-    if values.get("WHATSAPP_TOKEN"):
-        known = values.get("WHATSAPP_VERIFY_TOKEN")
-        values["WHATSAPP_VERIFY_TOKEN"] = known or secrets.token_hex(16)

@@ -1,5 +1,6 @@
 """A check of the account without a message."""
 
+import secrets
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -20,3 +21,10 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     status = call("WhatsApp", url, None, authorization=token, timeout=timeout)
     if status != HTTPStatus.OK:
         raise RejectedError(f"WhatsApp responded with {status}: check token and account ID.")
+
+
+def complete(values: dict[str, str]) -> None:
+    """Add the token that Meta sends when the webhook is set up."""
+    if values.get("WHATSAPP_TOKEN"):
+        known = values.get("WHATSAPP_VERIFY_TOKEN")
+        values["WHATSAPP_VERIFY_TOKEN"] = known or secrets.token_hex(16)
