@@ -23,7 +23,7 @@ class RoomView(msgspec.Struct, kw_only=True, frozen=True):
     name: Annotated[str, Meta(examples=["Operations"])]
     kind: RoomKind
     enabled: Annotated[bool, Meta(examples=[True])]
-    disabled_reason: str | None = None
+    disabled_detail: str | None = None
     """Why it takes no messages, as a sentence."""
     min_gap_seconds: Annotated[int, Meta(examples=[1])]
     last_accepted_at: datetime | None = None
@@ -47,7 +47,7 @@ def list_rooms(_request: ClientRequest) -> Response:
                     name=room["name"],
                     kind=RoomKind(room["kind"]),
                     enabled=room["enabled"],
-                    disabled_reason=None
+                    disabled_detail=None
                     if room["enabled"]
                     else room.get("disabled_reason") or registry.BY_STAFF,
                     min_gap_seconds=room["min_gap_seconds"],
