@@ -1,9 +1,11 @@
 """Rooms: the list, the form of one, a test, and enabling after a fix."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
@@ -28,8 +30,9 @@ from .widgets.columns import chip, text_column, time_column
 from .widgets.durations import DurationField
 from .widgets.formats import timestamp
 from .widgets.lists import ConsoleAdmin, section
+from .widgets.reauthentication import require_reauthentication
 
-KINDS = {
+KINDS: Mapping[str, str] = {
     RoomKind.SLACK_WEBHOOK: "Slack webhook",
     RoomKind.SLACK_BOT: "Slack bot",
     RoomKind.TEAMS: "Microsoft Teams",
@@ -114,7 +117,7 @@ class RoomForm(forms.ModelForm):
             self.add_error("address", "Enter where the room is.")
         elif target and kind:
             try:
-                registry.check(RoomKind(kind), target)
+                registry.check(kind, target)
             except InvalidTargetError as error:
                 self.add_error("address", str(error))
         return cleaned
@@ -234,7 +237,8 @@ class RoomAdmin(ConsoleAdmin):
 
     def rotate_view(self, request: HttpRequest, slug: str) -> HttpResponse:
         """Rotate the secret of a webhook, and show it once; POST only."""
-        if refused := require_post(request, allowed=self.has_change_permission(request)):
+        allowed = self.has_change_permission(request)
+        if refused := require_post(request, allowed=allowed) or require_reauthentication(request):
             return refused
         if (found := self._found(request, slug)) is not None:
             return found
@@ -259,7 +263,7 @@ class RoomAdmin(ConsoleAdmin):
     @admin.display(description="Kind")
     def kind_display(self, row: Any) -> str:
         """Return the kind."""
-        return KINDS[RoomKind(row.kind)]
+        return KINDS.get(row.kind, row.kind)
 
     @admin.display(description="State")
     def state(self, row: Any) -> SafeString:
@@ -283,7 +287,7 @@ class RoomAdmin(ConsoleAdmin):
         return not_found(request, "Room", f"admin:{self.url_name}_changelist")
 
     def _back(self, slug: str) -> HttpResponse:
-        return HttpResponseRedirect(reverse(f"admin:{self.url_name}_change", args=[slug]))
+        return HttpResponseRedirect(reverse(f"admin:{self.url_name}_change", args=[quote(slug)]))
 
     def _record(self, request: HttpRequest, slug: str, message: str) -> None:
         record_change(request, Room, slug, message, name=slug)

@@ -83,7 +83,7 @@ def test_each_role_opens_its_urls_and_no_other(capsys: pytest.CaptureFixture[str
     forbidden = [
         (role, path, method)
         for role, path, method in checked
-        if not _opens(pages[path], members[role][1])
+        if not console_urls.opens(pages[path], members[role][1])
     ]
     before = _stored()
     wrong = {}
@@ -129,14 +129,6 @@ def _member(role: str) -> tuple[Client, frozenset[str]]:
         user.groups.add(Group.objects.get(name=role))
     client = signed_in(user, raise_request_exception=False)
     return client, frozenset(StaffUser.objects.get(pk=user.pk).get_all_permissions())
-
-
-def _opens(needed: str, permissions: frozenset[str]) -> bool:
-    """Return whether permissions open a page that needs ``a&b``, ``a|b``, ``!a``, or none."""
-    return not needed or any(
-        all((name.lstrip("!") in permissions) != name.startswith("!") for name in each.split("&"))
-        for each in needed.split("|")
-    )
 
 
 def _stored() -> dict[str, int]:

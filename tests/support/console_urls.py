@@ -1,6 +1,6 @@
 """Every URL of the console and its effect. Add an entry for every new URL."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -71,6 +71,10 @@ CHANGES = {
     "notifications_notificationtype_publish": "notifications.change_notificationtype",
     "notifications_notificationtype_try": "notifications.test_provider",
     "notifications_webhooklog_replay": "notifications.replay_webhooklog",
+    "rooms_room_test": "notifications.test_provider",
+    "rooms_room_rotate": "rooms.change_room",
+    "rooms_room_enable": "rooms.switch_room",
+    "rooms_room_disable": "rooms.switch_room",
     "recipients_recipient_reveal": "notifications.reveal_addresses&!notifications.view_addresses",
     "recipients_recipient_sign_out": "recipients.sign_out_recipient",
     "recipients_recipient_export": "recipients.export_recipient",
@@ -86,6 +90,7 @@ FORMS = {
 REAUTHENTICATED = frozenset(
     {
         "access_apiclient_issue_key",
+        "rooms_room_rotate",
         "notifications_notification_reveal",
         "recipients_recipient_reveal",
         "recipients_recipient_export",
@@ -146,6 +151,14 @@ def page_paths() -> list[str]:
     for name in {*READS, *FORMS} - {"app_list", "view_on_site"}:
         found.add(reverse(f"admin:{name}", kwargs=arguments(name)))
     return sorted(found)
+
+
+def opens(needed: str, permissions: Collection[str]) -> bool:
+    """Return whether permissions open a page that needs ``a&b``, ``a|b``, ``!a``, or none."""
+    return not needed or any(
+        all((name.lstrip("!") in permissions) != name.startswith("!") for name in each.split("&"))
+        for each in needed.split("|")
+    )
 
 
 def arguments(name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from delivery import heartbeats, provider_pauses
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
+from domain.rooms import RoomKind
 from domain.states import BulkAction, DeliveryStatus
 from monitoring import incidents
 from monitoring.incidents import Finding
@@ -17,6 +18,7 @@ from notifications.bulk import decisions, operation, selection
 from notifications.catalog import limits
 from notifications.catalog.limits import LimitRequest
 from notifyproject.db.collections import collection
+from rooms import registry as rooms
 from tests.support.factories import notifications as factories
 from tests.support.factories.broadcasts import begun
 from tests.support.factories.digests import opened
@@ -52,6 +54,14 @@ def store_one_of_each(*, now: datetime) -> None:
     incidents.record(finding, now=now)
     made = called_back("http://127.0.0.1/hooks", now=now)
     outbox.send_test(made.document["_id"], now=now)
+    rooms.create(
+        slug="ops",
+        kind=RoomKind.SLACK_BOT,
+        name="Operations",
+        target="C024BE91L",
+        min_gap_seconds=1,
+        now=now,
+    )
     collection("api_clients").insert_one(
         {"name": "Shop", "scopes": ["admin"], "is_test": False, "is_active": True, "keys": []}
         | {"created_at": now}
