@@ -20,7 +20,8 @@ _SPAN = r"(?=\S)(?:\\.|[^\\\n]){1,400}?(?<=\S)"
 """A text between two markers. Its length is bounded, so that many markers take linear time."""
 _TOKEN = re.compile(
     rf"\\(?P<literal>[{_PUNCTUATION}])"
-    r"|(?P<fence>`+)(?P<code>[^`\n][^\n]{0,400}?)(?<!`)(?P=fence)(?!`)"
+    r"|(?P<fence>`++)(?P<code>[^`\n][^\n]{0,400}?)(?<!`)(?P=fence)(?!`)"
+    r"|(?P<ticks>`++)"
     rf"|\[(?P<label>(?:\\.|[^\]\\\n]){{1,400}})\]\(<?(?P<link>{_TARGET})>?\)"
     rf"|<(?P<auto>{_ADDRESS})>"
     r"|<!(?P<mention>here|channel|everyone)>"
@@ -31,10 +32,10 @@ _TOKEN = re.compile(
 )
 _LIST = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|(?P<number>\d{1,9})[.)])[ \t]+(?P<text>\S.*)")
 _FENCE = re.compile(r"[ \t]*```[^`]*")
-_AFTER_ADDRESS = re.compile(r"(?:\\?[.,;:!?'*_])+\Z")
-_AFTER_BRACKET = re.compile(r"(?:\\?[.,;:!?'*_)])+\Z")
+_AFTER_ADDRESS = re.compile(r"(?:\\?[.,;:!?'*_]){1,40}\Z")
+_AFTER_BRACKET = re.compile(r"(?:\\?[.,;:!?'*_)]){1,40}\Z")
 """Punctuation at the end of a bare address, which belongs to the sentence: a bracket only if the
-address has no opening one."""
+address has no opening one. Its length is bounded, so that the search takes linear time."""
 MAX_LEVEL = 3
 MAX_NESTING = 3
 """Levels of bold, italics, and links in one another. Markup beyond them is a text."""

@@ -24,6 +24,8 @@ def runs(text: str) -> tuple[Run, ...]:
         ("**a _b_**", (Run(text="a ", is_bold=True), Run(text="b", is_bold=True, is_italic=True))),
         ("`a*b*`", (Run(text="a*b*", is_code=True),)),
         ("``a`b``", (Run(text="a`b", is_code=True),)),
+        (r"\``a`", (Run(text="`"), Run(text="a", is_code=True))),
+        ("``a` ````", (Run(text="``a` ````"),)),
         (
             "[a *b*](https://x.example)",
             (
@@ -113,6 +115,28 @@ def test_many_markers_take_linear_time() -> None:
         began = time.process_time()
         parse(marker * 4_000)
         assert time.process_time() - began < 5
+
+
+@each_case(
+    "text, expected",
+    [
+        ("`" * 200_000, (Run(text="`" * 200_000),)),
+        (
+            f"http://a{'.' * 200_000}x",
+            (Run(text=f"http://a{'.' * 200_000}x", link=f"http://a{'.' * 200_000}x"),),
+        ),
+        (
+            f"http://a{'.' * 200_000}",
+            (
+                Run(text=f"http://a{'.' * 199_960}", link=f"http://a{'.' * 199_960}"),
+                Run(text="." * 40),
+            ),
+        ),
+    ],
+)
+def test_long_runs_of_one_character_take_linear_time(text: str, expected: tuple[Run, ...]) -> None:
+    # In quadratic time, each of them takes minutes.
+    assert runs(text) == expected
 
 
 @given(st.lists(st.builds(Run, text=st.text(), is_bold=st.booleans())), st.integers(1, 9))
