@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Meta
 
 from access.models import Scope
-from domain.rooms import RoomKind
 from rooms import registry
 
 from .http.rendering import Response
@@ -21,7 +20,8 @@ class RoomView(msgspec.Struct, kw_only=True, frozen=True):
     id: Annotated[str, Meta(examples=["ops"])]
     """Name it as `recipient.room`."""
     name: Annotated[str, Meta(examples=["Operations"])]
-    kind: RoomKind
+    kind: Annotated[str, Meta(examples=["slack_webhook"])]
+    """`slack_webhook`, `slack_bot`, `teams`, `discord`, `webhook`, or one of a newer version."""
     enabled: Annotated[bool, Meta(examples=[True])]
     disabled_detail: str | None = None
     """Why it takes no messages, as a sentence."""
@@ -45,7 +45,7 @@ def list_rooms(_request: ClientRequest) -> Response:
                 RoomView(
                     id=room["_id"],
                     name=room["name"],
-                    kind=RoomKind(room["kind"]),
+                    kind=room["kind"],
                     enabled=room["enabled"],
                     disabled_detail=None
                     if room["enabled"]

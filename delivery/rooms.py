@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from domain.errors import FailureCode, InvalidRecipientError
+from domain.rooms import KINDS, UNKNOWN_KIND
 from domain.states import DeliveryStatus
 from domain.wait_reasons import WaitReason
 from notifications.store.claims import ClaimedDelivery, NotSent
@@ -27,6 +28,8 @@ S = DeliveryStatus
 PATIENCE = timedelta(seconds=20)
 """Longest time that a message waits for others to its room, unless it can't be in a digest."""
 KEY_RETRY_DELAY = timedelta(seconds=30)
+KIND_RETRY_DELAY = timedelta(minutes=5)
+"""Time until a room of a kind that another version knows is tried again."""
 OTHERS_FIRST = "Other messages to the room go first."
 Answered = tuple[ClaimedDelivery, str, TargetResult]
 """A delivery, the address that it was sent to, and the result."""
@@ -48,6 +51,9 @@ def resolve(claimed: ClaimedDelivery, *, now: datetime) -> SendTarget | NotSent:
     obstacle = registry.REMOVED if room is None else room.obstacle
     if room is None or obstacle is not None:
         return NotSent(claimed, S.FAILED, FailureCode.ROOM_GONE, obstacle or registry.REMOVED)
+    if room.kind not in KINDS:
+        reason, code = UNKNOWN_KIND.format(room.kind), FailureCode.CHANNEL_UNAVAILABLE
+        return NotSent(claimed, S.PENDING, code, reason, now + KIND_RETRY_DELAY)
     try:
         target = room.target()
     except DecryptionError as problem:
@@ -55,7 +61,7 @@ def resolve(claimed: ClaimedDelivery, *, now: datetime) -> SendTarget | NotSent:
         reason, code = f"The room's target: {problem}.", FailureCode.DECRYPTION_FAILED
         return NotSent(claimed, S.PENDING, code, reason, now + KEY_RETRY_DELAY)
     return SendTarget(
-        address=target.address, room=room.slug, secrets=target.secrets, transport=room.kind.value
+        address=target.address, room=room.slug, secrets=target.secrets, transport=room.kind
     )
 
 

@@ -280,6 +280,20 @@ def test_room_of_a_kind_without_a_provider_fails_alone(provider: RoomsProvider) 
     assert state(other)["status"] == "sent"
 
 
+def test_room_of_a_kind_of_another_version_waits_alone(provider: RoomsProvider) -> None:
+    collection("rooms").update_one({"_id": "shop"}, {"$set": {"kind": "pigeon_loft"}})
+    notification_id, other = alert("shop"), alert()
+    World().deliver(notification_id, other)
+    waiting = state(notification_id)
+    assert (waiting["status"], waiting["failure_code"], waiting["failure_reason"]) == (
+        "pending",
+        "channel_unavailable",
+        "This version has no kind of room `pigeon_loft`.",
+    )
+    assert waiting["next_attempt_at"] > NOON
+    assert state(other)["status"] == "sent"
+
+
 def test_preferences_and_quiet_hours_of_a_person_are_not_a_room_s(provider: RoomsProvider) -> None:
     collection("recipients").insert_one(
         {

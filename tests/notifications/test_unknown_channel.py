@@ -36,8 +36,8 @@ from tests.support.tables import each_case
 
 PIGEON = Channel("pigeon")
 PHONE = "+351912345678"
-NEW_NAMES = {"whatsapp": "pigeon", "sendgrid": "loft", "smtp": "dovecote"}
-"""A channel and providers of this version, and the names of the other version's."""
+NEW_NAMES = {"whatsapp": "pigeon", "sendgrid": "loft", "smtp": "dovecote", "slack_bot": "crow"}
+"""A channel, providers, and a kind of room, and their names in the other version."""
 UNTOUCHED = ("notification_types", "django_", "auth_", "staff_users", "alert_rules")
 S = DeliveryStatus
 
@@ -180,6 +180,7 @@ def readers(
                 "/notifications",
                 "/suppressions",
                 "/limits",
+                "/rooms",
                 "/types",
                 "/types/marketing",
                 "/types/payment_confirmed/templates",
