@@ -15,8 +15,9 @@ MAX_ENDPOINT_LENGTH = 1_024
 POINT_LENGTH, AUTH_LENGTH = 65, 16
 FINGERPRINT_LENGTH = 16
 """Hex digits that tell the keys of one service apart."""
-_ENDPOINT = re.compile(r"https://([a-z0-9.-]+)(?::443)?(/[\w.~:/?\[\]!$&'()*+,;=%-]*)", re.ASCII)
-"""No character that two parsers of URLs read differently."""
+_ENDPOINT = re.compile(r"https://([a-z0-9.-]+)(/[\w.~:/?\[\]!$&'()*+,;=%-]*)", re.ASCII)
+"""No character that two parsers of URLs read differently, and no port: VAPID names the origin,
+which has none for 443. Push services refuse another text of it as they refuse a wrong key."""
 _PUBLIC_HOST = r"(?!localhost\b)[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
 SUBJECT_PATTERN = (
     rf"mailto:[^\s<>@,;:]+@{_PUBLIC_HOST}|https://{_PUBLIC_HOST}(?::[0-9]+)?(?:/[^\s<>]*)?"
@@ -67,8 +68,8 @@ def endpoint_host(endpoint: str, *, services: Iterable[str], stand_in: str = "")
     found = _ENDPOINT.fullmatch(text)
     if found is None or len(endpoint) > MAX_ENDPOINT_LENGTH:
         raise ValueError(
-            f"an https URL of at most {MAX_ENDPOINT_LENGTH:,} characters, without a user name and "
-            "with port 443"
+            f"an https URL of at most {MAX_ENDPOINT_LENGTH:,} characters, without a user name or "
+            "a port"
         )
     host = found[1]
     if not any(host == service or host.endswith(f".{service}") for service in services):

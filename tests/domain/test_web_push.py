@@ -24,7 +24,6 @@ SANDBOX = "http://127.0.0.1:8001"
     "endpoint, host",
     [
         ("https://fcm.googleapis.com/fcm/send/dHIo:APA91b-_", "fcm.googleapis.com"),
-        ("https://fcm.googleapis.com:443/wp/x", "fcm.googleapis.com"),
         (
             "https://updates.push.services.mozilla.com/wpush/v2/gAAA_-==",
             "updates.push.services.mozilla.com",
@@ -43,6 +42,7 @@ def test_endpoint_of_a_push_service_is_taken(endpoint: str, host: str) -> None:
     [
         "http://fcm.googleapis.com/x",
         "https://fcm.googleapis.com:8443/x",
+        "https://fcm.googleapis.com:443/x",
         "https://fcm.googleapis.com",
         "https://ada@fcm.googleapis.com/x",
         "https://fcm.googleapis.com@evil.example/x",
