@@ -95,21 +95,33 @@ class TokenInUseError(Exception):
     """The token is registered for another user, whom a rotation doesn't replace."""
 
 
-def replace_token(*, device_id: str, token: Credential, now: datetime) -> DeviceDocument | None:
+class OtherKindError(Exception):
+    """The device is an app's and the credential a browser's, or the other way round."""
+
+
+def replace_token(
+    *, device_id: str, token: Credential, user_id: str | None = None, now: datetime
+) -> DeviceDocument | None:
     """Make a new device of a new token, with the data and the state of the old one.
 
     The old device leads to the new one. A device that a person deactivated stays inactive, since
     only a registration says that its user is signed in. If the token is registered already, its
     device keeps its own state.
 
-    Return the new device, or None if the old one is unknown or has become another user's.
-    Idempotent. Raises TokenInUseError or PyMongoError.
+    ``user_id`` is the only one whose device is replaced; None: whoever's it is by then. Return the
+    new device, or None if the old one is unknown or has become another user's. Idempotent.
+
+    Raises TokenInUseError, OtherKindError, or PyMongoError.
     """
     new_id = id_of(token)
     for _ in range(_MAX_TRIES):
         old = _rotated(device_id, new_id=new_id)
-        if old is None or old["_id"] == new_id:
+        if old is None or user_id not in (None, old["user_id"]):
+            return None
+        if old["_id"] == new_id:
             return old
+        if not _is_of_kind(old, token):
+            raise OtherKindError
         known = DEVICES().find_one({"_id": new_id})
         if known is not None and known["user_id"] != old["user_id"]:
             raise TokenInUseError
@@ -124,6 +136,14 @@ def replace_token(*, device_id: str, token: Credential, now: datetime) -> Device
             _evict_excess(old["user_id"], keep=new_id)
             return DEVICES().find_one({"_id": new_id, "user_id": old["user_id"]})
     raise ConflictError("concurrent changes of the device")
+
+
+def _is_of_kind(device: DeviceDocument, credential: Credential) -> bool:
+    """Return whether a credential can be the next one of a device."""
+    if isinstance(credential, Subscription):
+        # Also of a browser with a token of Firebase, which would get each push by both.
+        return Platform(device["platform"]) is Platform.WEB
+    return device.get("subscription") is None
 
 
 def _rotated(device_id: str, *, new_id: str) -> DeviceDocument | None:

@@ -84,7 +84,8 @@ class RegisteredBrowser(msgspec.Struct, kw_only=True, frozen=True):
 def registered_browser(document: DeviceDocument) -> RegisteredBrowser:
     """Return a browser's device as its registration returns it."""
     device_id = document["_id"]
-    return RegisteredBrowser(id=device_id, token=browser_tokens.issue(device_id=device_id))
+    token = browser_tokens.issue_for_renewal(device_id=device_id, user_id=document["user_id"])
+    return RegisteredBrowser(id=device_id, token=token)
 
 
 class PushSubscriptionView(msgspec.Struct, kw_only=True, frozen=True):

@@ -1,7 +1,6 @@
 """Devices: register, change, heartbeat, preferences, receipts."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
@@ -192,8 +191,14 @@ def replace_device_subscription(request: BrowserRequest, device_id: str) -> Resp
     if (browser := request.browser) and browser.notification_id is not None:
         raise NOT_FOUND.error()
     new = subscription_in(read_request(request, PushSubscriptionRequest, check=subscription_in))
-    changed = found_or_404(replace_token(device_id, new, now=utc_now()))
-    return Response(registered_browser(changed))
+    owner = None
+    if browser is not None:
+        owner = found_or_404(queries.get(device_id))["user_id"]
+        if not browser.renews_for(owner):
+            # Somebody else has registered the browser since.
+            raise NOT_FOUND.error()
+    changed = _replace_token(device_id, new, user_id=owner, pointer="/endpoint")
+    return Response(registered_browser(found_or_404(changed)))
 
 
 def _device_id_or_404(text: str) -> str:
@@ -225,7 +230,8 @@ def _apply_changes(
     """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now = utc_now()
     if credential is not None:
-        renewed = replace_token(device_id, credential, now=now)
+        field = "/device_token" if isinstance(credential, str) else "/subscription"
+        renewed = _replace_token(device_id, credential, pointer=field)
     else:
         renewed = queries.current(device_id)
     if renewed is None:
@@ -245,13 +251,24 @@ def _apply_changes(
     return queries.get(device_id)
 
 
-def replace_token(device_id: str, token: Credential, *, now: datetime) -> DeviceDocument | None:
-    """Make a new device of a new credential, as registration does. Raises ApiError 422."""
+def _replace_token(
+    device_id: str, credential: Credential, *, user_id: str | None = None, pointer: str
+) -> DeviceDocument | None:
+    """Make a new device of a new credential, as registration does. Raises ApiError 422.
+
+    ``pointer`` is where the request has the credential.
+    """
     try:
-        return registration.replace_token(device_id=device_id, token=token, now=now)
+        return registration.replace_token(
+            device_id=device_id, user_id=user_id, token=credential, now=utc_now()
+        )
     except registration.TokenInUseError:
-        detail = "The token is registered for another user. Register the device with PUT /devices."
-        raise validation_failed([FieldProblem("/device_token", "token_in_use", detail)]) from None
+        detail = "Registered for another user. Register the device with PUT /devices."
+        problem = FieldProblem(pointer, "token_in_use", detail)
+    except registration.OtherKindError:
+        detail = "An app's device and a browser's don't replace each other."
+        problem = FieldProblem(pointer, "other_kind", detail)
+    raise validation_failed([problem])
 
 
 @operation(

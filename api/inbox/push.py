@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from access.clients.inbox_tokens import InboxUser
 from devices import push_keys, queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
-from devices.registration import Registration, TokenInUseError, id_of
+from devices.registration import OtherKindError, Registration, TokenInUseError, id_of
 from devices.status import Evidence
 from devices.tokens import is_device_id
 from domain.time import utc_now
@@ -70,8 +70,10 @@ def register_inbox_browser(request: InboxRequest) -> Response:
         earlier = queries.current(body.replaces)
         if earlier is not None and earlier["user_id"] == user.user_id:
             # It may be of the browser's earlier user: the registration below moves it.
-            with suppress(TokenInUseError):
-                registration.replace_token(device_id=earlier["_id"], token=new.token, now=now)
+            with suppress(TokenInUseError, OtherKindError):
+                registration.replace_token(
+                    device_id=earlier["_id"], user_id=user.user_id, token=new.token, now=now
+                )
     stored = registration.register(new, now=now)
     if change := audit.describe_change(before, stored, fields=RECORDED_FIELDS):
         _record(user, device_id, change, flag=CHANGE if before else ADDITION)
@@ -91,13 +93,14 @@ def remove_inbox_browser(request: InboxRequest, device_id: str) -> Response:
         or document.get("subscription") is None
     ):
         return Response(status=204)
-    status.deactivate(
+    is_changed = status.deactivate(
         device_ids=[document["_id"]],
         reason=DeactivationReason.BY_USER,
         evidence=Evidence(at=now, source="api"),
         now=now,
     )
-    _record(user, document["_id"], "Push turned off.", flag=DELETION)
+    if is_changed:
+        _record(user, document["_id"], "Push turned off.", flag=DELETION)
     return Response(status=204)
 
 

@@ -75,9 +75,10 @@ class WebPush:
         sealed = request.subscription
         if sealed is None:
             raise PermanentError("The device has no subscription.", code=FailureCode.REJECTED)
-        subscription, now = _unseal(sealed), self.clock()
+        now = self.clock()
         if is_expired(request, now=now):
             raise NotAttemptedError
+        subscription = _unseal(sealed)
         try:
             signer = self._signer
         except InvalidKeysError as error:
@@ -116,14 +117,14 @@ class WebPush:
     def _receipts(self, sealed: SealedSubscription, request: SendRequest) -> ReceiptAddress:
         return ReceiptAddress(
             url=f"{self.public_url}/api/v1/devices/{sealed.device_id}/receipts",
-            token=browser_tokens.issue(
+            token=browser_tokens.issue_for_receipts(
                 device_id=sealed.device_id,
                 notification_id=request.notification_id,
             ),
         )
 
     def _url(self, subscription: Subscription) -> str:
-        if not self.stand_in:
+        if not self.stand_in or subscription.endpoint.startswith(f"{self.stand_in}/push/"):
             return subscription.endpoint
         address = urlsplit(subscription.endpoint)
         query = f"?{address.query}" if address.query else ""

@@ -20,6 +20,7 @@ REASONS = {
     "api/openapi/document.py": "a public document, for its entity tag",
     "domain/signing.py": _KEYED,
     "console/widgets/forms.py": "values of a form, which the same page shows",
+    "devices/browser_tokens.py": f"{_NAMES}; within an encrypted token",
     "devices/tokens.py": "a push token or an endpoint, which are random",
     "domain/digests.py": _GROUP,
     "domain/web_push.py": "a public key",

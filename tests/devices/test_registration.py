@@ -212,6 +212,13 @@ def test_same_token_is_not_replaced() -> None:
     assert stored() == before
 
 
+def test_token_of_another_persons_device_is_not_replaced() -> None:
+    register(user_id="bob")
+    before = stored()
+    found = registration.replace_token(device_id=ID, token="new", user_id="ada", now=LATER)
+    assert (found, stored()) == (None, before)
+
+
 def test_heartbeat_is_stored_once_in_five_minutes() -> None:
     register()
     early, late = NOON + HEARTBEAT_INTERVAL - timedelta(seconds=1), NOON + HEARTBEAT_INTERVAL

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
 from devices import browser_tokens, queries, subscriptions
 from devices.push_keys import VapidKey, new_key
@@ -82,6 +83,7 @@ def test_token_of_firebase_still_registers_a_browser(app: App) -> None:
         ({"endpoint": "https://evil.example/x.google.com/"}, "/subscription/endpoint"),
         ({"endpoint": "http://fcm.googleapis.com/x"}, "/subscription/endpoint"),
         ({"endpoint": "https://127.0.0.1/x"}, "/subscription/endpoint"),
+        ({"endpoint": ENDPOINT.replace(".com/", ".com:443/")}, "/subscription/endpoint"),
         ({"keys": {"p256dh": "AA", "auth": "BTBZMqHH6r4Tts7J_aSIgg"}}, "/subscription/keys/p256dh"),
         ({"keys": {"p256dh": "BB", "auth": "AA"}}, "/subscription/keys/auth"),
         ({"application_server_key": "AA"}, "/subscription/application_server_key"),
@@ -171,6 +173,30 @@ def test_page_registers_its_browser_with_an_inbox_token(app: App, key: VapidKey)
     assert (shown["language"], shown["timezone"]) == ("pt-PT", None)
 
 
+def test_apps_device_and_a_browsers_do_not_replace_each_other(app: App) -> None:
+    app_token = "cXk3-a-token-of-firebase"
+    phone = {"user_id": "ada", "platform": "android", "device_token": app_token}
+    phone_id = app.put("/devices", phone).json()["id"]
+    browser_id = put(app, subscription()).json()["id"]
+    for device_id, body, pointer in (
+        (phone_id, {"subscription": subscription(OTHER)}, "/subscription"),
+        (browser_id, {"device_token": f"{app_token}-2"}, "/device_token"),
+    ):
+        answer = app.send(f"/devices/{device_id}", json.dumps(body).encode(), method="PATCH")
+        assert (answer.status_code, pointers(answer)) == (422, {pointer: "other_kind"})
+    body = {"subscription": subscription(OTHER), "replaces": phone_id}
+    assert InboxUser(app=app).put("/push", body).status_code == 200
+    assert app.get(f"/devices/{phone_id}").json()["is_active"] is True
+
+
+def test_subscription_replaces_a_browsers_token_of_firebase(app: App) -> None:
+    body = {"user_id": "ada", "platform": "web", "device_token": "cXk3-a-token-of-firebase"}
+    old = app.put("/devices", body).json()["id"]
+    new = {"subscription": subscription(), "replaces": old}
+    renewed = InboxUser(app=app).put("/push", new).json()["id"]
+    assert app.get(f"/devices/{renewed}").json()["replaces"] == [old]
+
+
 def test_page_replaces_the_subscription_of_an_earlier_key(app: App) -> None:
     user, first, second = InboxUser(app=app), subscription(), subscription(OTHER)
     old = user.put("/push", {"subscription": first}).json()["id"]
@@ -201,6 +227,8 @@ def test_person_turns_push_off_for_their_own_browser(app: App) -> None:
     assert app.get(f"/devices/{id_of(body)}").json()["is_active"] is True
     for _ in range(2):
         assert user.send("DELETE", path).status_code == 204
+    said = [entry.change_message for entry in LogEntry.objects.filter(object_id=id_of(body))]
+    assert said.count("By the recipient: Push turned off.") == 1
     shown = app.get(f"/devices/{id_of(body)}").json()
     assert (shown["is_active"], shown["deactivation_reason"]) == (False, "by_user")
     user.put("/push", {"subscription": body})
@@ -223,6 +251,29 @@ def test_worker_replaces_its_own_subscription_with_the_token_of_the_registration
     assert worker(app, "PUT", next_path, renewed.json()["token"], third).status_code == 200
 
 
+def test_token_ends_with_the_registration_for_somebody_else(app: App) -> None:
+    """Who keeps it from a shared browser gets no push of the next person."""
+    body = {"subscription": subscription()}
+    of_ada = InboxUser(app=app).put("/push", body).json()
+    of_bea = InboxUser(app=app, user_id="bea").put("/push", body).json()
+    path = f"/devices/{of_ada['id']}/subscription"
+    assert worker(app, "PUT", path, of_ada["token"], subscription(OTHER)).status_code == 404
+    shown = app.get(f"/devices/{of_bea['id']}").json()
+    assert (shown["user_id"], shown["is_active"]) == ("bea", True)
+    assert worker(app, "PUT", path, of_bea["token"], subscription(OTHER)).status_code == 200
+
+
+def test_subscription_of_somebody_else_is_named_where_the_request_has_it(app: App) -> None:
+    taken = subscription(OTHER)
+    put(app, taken, user_id="bea")
+    registered = InboxUser(app=app).put("/push", {"subscription": subscription()}).json()
+    path = f"/devices/{registered['id']}"
+    answer = worker(app, "PUT", f"{path}/subscription", registered["token"], taken)
+    assert (answer.status_code, pointers(answer)) == (422, {"/endpoint": "token_in_use"})
+    changed = app.send(path, json.dumps({"subscription": taken}).encode(), method="PATCH")
+    assert (changed.status_code, pointers(changed)) == (422, {"/subscription": "token_in_use"})
+
+
 def test_token_is_for_one_device_and_one_purpose(app: App) -> None:
     user = InboxUser(app=app)
     mine, other = (
@@ -235,7 +286,7 @@ def test_token_is_for_one_device_and_one_purpose(app: App) -> None:
     receipt = {"notification_id": "6745e3f09b1d4c2a7f3e8b51", "event": "opened"}
     path = f"/devices/{mine['id']}/receipts"
     assert worker(app, "POST", path, mine["token"], receipt).status_code == 404
-    of_push = browser_tokens.issue(
+    of_push = browser_tokens.issue_for_receipts(
         device_id=mine["id"],
         notification_id=receipt["notification_id"],
     )

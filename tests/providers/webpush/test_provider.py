@@ -69,6 +69,16 @@ def test_sandbox_takes_the_pushes_for_real_browsers_and_cannot_read_them(
     assert request["body"]["push"] is None
 
 
+def test_sandbox_takes_the_pushes_for_its_own_browsers_where_they_are(
+    services: PushServices,
+) -> None:
+    provider = services.provider(stand_in=services.sandbox.url)
+    run(provider.send(push(services.subscribe()), timeout=LIMIT))
+    (request,) = services.requests()
+    assert request["path"].count("/push/") == 1
+    assert request["accepted"]
+
+
 def test_scope_is_the_host_and_only_browsers_are_accepted(services: PushServices) -> None:
     from providers.contract import SendTarget
 
@@ -104,10 +114,12 @@ def test_subscription_that_cannot_be_decrypted_makes_one_push_wait(services: Pus
     assert raised.value.reach is Reach.RECIPIENT
 
 
-def test_expired_push_is_not_sent(services: PushServices) -> None:
-    request = push(services.subscribe(), expires_at=utc_now() - timedelta(seconds=1))
-    with pytest.raises(NotAttemptedError):
-        run(services.provider().send(request, timeout=LIMIT))
+def test_expired_push_is_not_sent_even_if_it_cannot_be_decrypted(services: PushServices) -> None:
+    found = services.subscribe()
+    for subscription in (found, replace(found, device_id="0" * 64)):
+        request = push(subscription, expires_at=utc_now() - timedelta(seconds=1))
+        with pytest.raises(NotAttemptedError):
+            run(services.provider().send(request, timeout=LIMIT))
     assert services.requests() == []
 
 
