@@ -453,6 +453,14 @@ class _Held:
     reason: WaitReason
     scopes: Collection[str]
 
+    @property
+    def causes(self) -> Sequence[tuple[WaitReason, str]]:
+        """The paused provider, or the circuits that may be open: the account's, and its scopes'."""
+        if self.reason is WaitReason.PROVIDER_PAUSED:
+            return [(self.reason, self.provider.name)]
+        scopes = [circuit_name(self.provider, scope) for scope in sorted(self.scopes) if scope]
+        return [(self.reason, name) for name in (self.provider.account, *scopes)]
+
 
 def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
     """Defer deliveries, and record since when and why, unless the outage is on record."""
@@ -464,39 +472,35 @@ def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
         )
     ]
     details = _outage_details(new) if new else {}
-    found = []
-    for waiting in held:
-        key = (waiting.provider.name, waiting.reason)
-        hold = Hold(
-            reason=waiting.reason,
-            provider=waiting.provider.name,
-            since=now,
-            detail=details.get(key, ""),
+    return [
+        _hold(
+            waiting.claimed,
+            waiting.until,
+            now,
+            Hold(
+                reason=waiting.reason,
+                provider=waiting.provider.name,
+                since=now,
+                detail=next(filter(None, map(details.get, waiting.causes)), ""),
+            ),
         )
-        found.append(_hold(waiting.claimed, waiting.until, now, hold))
-    return found
+        for waiting in held
+    ]
 
 
-def _outage_details(held: Sequence[_Held]) -> dict[tuple[str, WaitReason], str]:
-    """Return why each provider's circuit opened, or who paused it and why."""
-    pauses = (
-        provider_pauses.pauses()
-        if any(hold.reason is WaitReason.PROVIDER_PAUSED for hold in held)
-        else {}
-    )
-    circuits: dict[str, str] = {}
-    for hold in held:
-        if hold.reason is WaitReason.CIRCUIT_OPEN:
-            names = [hold.provider.account]
-            names += [circuit_name(hold.provider, scope) for scope in hold.scopes if scope]
-            circuits |= dict.fromkeys(names, hold.provider.name)
-    found: dict[tuple[str, WaitReason], str] = {}
-    for name, reason in circuit_breaker.open_reasons(list(circuits)).items():
-        found.setdefault((circuits[name], WaitReason.CIRCUIT_OPEN), reason)
+def _outage_details(held: Sequence[_Held]) -> Mapping[tuple[WaitReason, str], str]:
+    """Return by cause why a circuit opened, or who paused a provider and why."""
+    causes = dict.fromkeys(cause for hold in held for cause in hold.causes)
+    circuits = [name for reason, name in causes if reason is WaitReason.CIRCUIT_OPEN]
+    found = {
+        (WaitReason.CIRCUIT_OPEN, name): reason
+        for name, reason in circuit_breaker.open_reasons(circuits).items()
+    }
+    pauses = provider_pauses.pauses() if len(circuits) < len(causes) else {}
     for name, pause in pauses.items():
         by = f"by {pause.by}" if pause.by else ""
         text = ": ".join(part for part in (by, pause.reason) if part)
-        found[name, WaitReason.PROVIDER_PAUSED] = text
+        found[WaitReason.PROVIDER_PAUSED, name] = text
     return found
 
 

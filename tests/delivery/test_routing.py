@@ -309,3 +309,25 @@ def test_successor_with_a_blocked_platform_is_no_failover(
     trip(second, "ios", retry_after=300)
     (route,), _ = choose([one()], first, second, platforms=[["ios"]])
     assert (route.provider, route.has_failover) == (first, False)
+
+
+def test_held_delivery_has_the_reason_of_its_own_circuit(first: ScriptedProvider) -> None:
+    for platform in ("ios", "web"):
+        CircuitReporter().trip(
+            f"{first.account}/{platform}", now=NOON, retry_after=300, reason=f"No key of {platform}"
+        )
+    platforms = [["ios"], ["web"], ["ios"]]
+    _, deferred = choose(several(3), first, platforms=platforms)
+    assert [unsent.hold.detail for unsent in deferred if unsent.hold] == [
+        "No key of ios",
+        "No key of web",
+        "No key of ios",
+    ]
+
+
+def test_open_account_is_the_reason_also_if_a_platform_is_blocked(first: ScriptedProvider) -> None:
+    CircuitReporter().trip(f"{first.account}/ios", now=NOON, retry_after=300, reason="No key")
+    CircuitReporter().trip(first.account, now=NOON, retry_after=300, reason="Quota")
+    _, (deferred,) = choose([one()], first, platforms=[["ios"]])
+    assert deferred.hold is not None
+    assert deferred.hold.detail == "Quota"
