@@ -19,7 +19,7 @@ from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 from providers.contract import Provider, SendTarget
 
-from . import provider_pauses, routing, settlement
+from . import daily_units, provider_pauses, routing, settlement
 from .routing import Route
 from .runtime import SendingRuntime
 from .sending import InFlight, PreparedDelivery, Results, group_by_request, request_count
@@ -254,8 +254,12 @@ class SendLoop:
         ]
         claims = [delivery.claimed for delivery in deliveries]
         started = leases.start(claims, provider=provider.name, worker=worker_name(), now=now)
-        if lost := len(claims) - len(started):
-            log.info("deliveries_taken_over", provider=provider.name, lost=lost)
+        if len(started) < len(claims):
+            kept = {claimed.notification_id for claimed in started}
+            lost = [claimed for claimed in claims if claimed.notification_id not in kept]
+            log.info("deliveries_taken_over", provider=provider.name, lost=len(lost))
+            # Whoever took them over has reserved the parts again. Limits know a use by delivery.
+            daily_units.give_back_units(lost)
         # A started delivery is no poison candidate: another may be claimed during the send.
         self._on_started()
         crash_points.reach(Boundary.STARTED)

@@ -15,9 +15,11 @@ from domain.content import Content, Recipient
 from domain.states import Category, Priority
 from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import limits
-from notifications.store import acceptance, daily_units
+from notifications.store import acceptance, actions, daily_units
 from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes.mongo_failpoints import fail_commands
@@ -137,6 +139,21 @@ def test_refused_text_gives_its_parts_back_and_an_unknown_outcome_keeps_them(
     deliver(*ids)
     assert statuses(*ids) == ["failed", "unknown"]
     assert used() == (1, 1)
+
+
+def test_text_that_is_cancelled_before_its_send_gives_its_parts_back(
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [text(content=TWO_PARTS), text()]
+
+    def reach(boundary: Boundary) -> None:
+        if boundary is Boundary.RENDERED:
+            actions.cancel_pending(ids=ids[:1], reason="Not needed.", now=NOON)
+
+    monkeypatch.setattr(crash_points, "reach", reach)
+    deliver(*ids)
+    assert statuses(*ids) == ["cancelled", "sent"]
+    assert (len(fcm.seen), used()) == (1, (1, 0))
 
 
 @pytest.mark.usefixtures("fcm")
