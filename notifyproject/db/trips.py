@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from bson import ObjectId
+from bson.errors import BSONError
 from pymongo.errors import (
     AutoReconnect,
     BulkWriteError,
@@ -114,20 +115,14 @@ def _read_together(reads: Sequence[_Read]) -> Sequence[Found | Exception]:
     """Make several reads as one, if that is possible."""
     if len(reads) == 1:
         return [_read(reads[0])]
-    try:
-        shares = _read_joined(reads)
-    except PyMongoError:
-        raise
-    except Exception:
-        # One of them has a value that BSON hasn't, and none was sent.
-        shares = None
+    shares = _read_joined(reads)
     return lockstep.for_each(_read, reads) if shares is None else shares
 
 
 def _read_joined(reads: Sequence[_Read]) -> Sequence[Found] | None:
     """Return the documents of each of several reads, whose filters have the values of all.
 
-    None if the filters can't be joined, or if the documents don't fit into one response.
+    None if the filters can't be joined or encoded, or if the documents don't fit into one response.
     """
     joined: dict[str, _Joined] = {}
     for name in dict.fromkeys(name for read in reads for name in read.wanted):
@@ -140,7 +135,11 @@ def _read_joined(reads: Sequence[_Read]) -> Sequence[Found] | None:
     # MongoDB leaves a cursor open after a full batch, even if there is nothing more.
     limit = sum(read.limit for read in reads) + 1
     filters = {name: of_all.filter for name, of_all in joined.items()}
-    found, is_complete = _aggregate(_Read(filters, limit))
+    try:
+        found, is_complete = _aggregate(_Read(filters, limit))
+    except (BSONError, OverflowError, UnicodeError):
+        # One of them has a value that BSON hasn't, and none was sent.
+        return None
     if not is_complete:
         return None
     shares: list[Found] = [{name: [] for name in read.wanted} for read in reads]
@@ -170,8 +169,9 @@ class _Joined:
         if self.field is None:
             return self.numbers
         value = document[self.field]
-        # A list matches by each of its elements.
-        values = value if isinstance(value, list) else [value]
+        # A list matches by each of its elements, and may have others, of any type.
+        found = value if isinstance(value, list) else [value]
+        values = [own for own in found if isinstance(own, str | ObjectId)]
         return list(dict.fromkeys(n for own in values for n in self.by_value.get(own, ())))
 
 

@@ -214,6 +214,17 @@ def test_filter_that_cannot_be_encoded_fails_alone() -> None:
     assert [result[0]["_id"] for result in (results[0], results[2])] == ["ada", "bob"]
 
 
+@pytest.mark.usefixtures("_stored")
+def test_list_with_other_values_belongs_to_those_whose_value_it_has(commands: list[str]) -> None:
+    names = ["ada", {"former": "eve"}, ["bob"]]
+    collection(PEOPLE.name).update_one({"_id": "ada"}, {"$set": {"names": names}})
+    found = together(
+        *(partial(find_few, PEOPLE, {"names": name}, limit=1) for name in ("ada", "bob"))
+    )
+    assert [[row["_id"] for row in rows] for rows in found] == [["ada"], ["bob"]]
+    assert commands == ["aggregate"]
+
+
 def test_failed_read_fails_for_each() -> None:
     with fail_commands("aggregate", PEOPLE.name, {"errorCode": 2}, times=9):
         results = together(
