@@ -53,12 +53,12 @@ CODE_RULES: Sequence[CodeRule] = (
     CodeRule((20403,), Kind.UNAVAILABLE, "The Twilio account lacks a permission."),
     CodeRule((20404, 20426), Kind.UNAVAILABLE, "Unknown Twilio account SID, or a wrong URL."),
     CodeRule(
-        (21212, 21603),
+        (21212, 21603, 21607),
         Kind.UNAVAILABLE,
         "The configured sender is no number, sender ID, or service of Twilio.",
     ),
     CodeRule(
-        (21606, 21607, 21704),
+        (21606, 21704),
         Kind.UNAVAILABLE,
         "The Twilio account has no sender for this country.",
         reach=Reach.UNCERTAIN,
@@ -255,7 +255,7 @@ def classify_response(
             response=provider_response,
             retry_after=pause,
             scope=scope,
-            reach=None if scope else rule.reach,
+            reach=rule.reach,
         )
     rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
     return classify(rules, response=provider_response, fields=(), retry_after=pause)

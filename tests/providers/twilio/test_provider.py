@@ -151,16 +151,14 @@ RULES: dict[int, tuple[type[Exception], FailureCode, Reach]] = {
     14107: (TransientError, F.RECIPIENT_RATE_LIMITED, Reach.RECIPIENT),
     **dict.fromkeys((20500, 20503), (TransientError, F.PROVIDER_ERROR, Reach.ACCOUNT)),
     **dict.fromkeys(
-        (20003, 20005, 20403, 20404, 20426, 21212, 21603, 21609),
+        (20003, 20005, 20403, 20404, 20426, 21212, 21603, 21607, 21609),
         (UNAVAILABLE, F.CHANNEL_UNAVAILABLE, Reach.ACCOUNT),
     ),
     **dict.fromkeys(
         (21701, 21702, 21703, 21705, 21708, 21709),
         (UNAVAILABLE, F.CHANNEL_UNAVAILABLE, Reach.ACCOUNT),
     ),
-    **dict.fromkeys(
-        (21606, 21607, 21608, 21704), (UNAVAILABLE, F.CHANNEL_UNAVAILABLE, Reach.UNCERTAIN)
-    ),
+    **dict.fromkeys((21606, 21608, 21704), (UNAVAILABLE, F.CHANNEL_UNAVAILABLE, Reach.UNCERTAIN)),
     **dict.fromkeys((21408, 21612), (PermanentError, F.DESTINATION_DISABLED, Reach.RECIPIENT)),
     **dict.fromkeys(
         (21211, 21265, 21266, 21604, 21610, 21614),
@@ -232,8 +230,9 @@ def test_status_decides_without_a_known_code(
 @each_case(
     "code, scope, expected",
     [
-        (21606, "PT", ("PT", Reach.ACCOUNT)),
-        (21704, "PT", ("PT", Reach.ACCOUNT)),
+        (21606, "PT", ("PT", Reach.UNCERTAIN)),
+        (21704, "PT", ("PT", Reach.UNCERTAIN)),
+        (21607, "PT", (None, Reach.ACCOUNT)),
         (21606, None, (None, Reach.UNCERTAIN)),
         (21608, "PT", (None, Reach.UNCERTAIN)),
         (20003, "PT", (None, Reach.ACCOUNT)),
