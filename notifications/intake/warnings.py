@@ -78,7 +78,7 @@ def find_warnings(
         *_find_suppressed(notification, are_channels_named=are_channels_named),
         *(_find_missing_devices(notification) if are_channels_named else ()),
         *_find_closed_window(notification, now=now),
-        *_find_long_texts(notification),
+        *(() if are_channels_named else _find_refused_texts(notification)),
         *_find_disabled_room(notification),
     )
 
@@ -104,8 +104,8 @@ def _find_suppressed(
             )
 
 
-def _find_long_texts(notification: NewNotification) -> Iterator[AcceptanceWarning]:
-    """Yield the channels whose text has more parts than the type allows."""
+def _find_refused_texts(notification: NewNotification) -> Iterator[AcceptanceWarning]:
+    """Yield the channels whose text the rules of its type refuse. On a named one, none is left."""
     content, data = notification.content, notification.data
     for delivery in notification.deliveries:
         if not delivery.channel.pays_by_part or delivery.status is not DeliveryStatus.PENDING:
@@ -120,7 +120,7 @@ def _find_long_texts(notification: NewNotification) -> Iterator[AcceptanceWarnin
             rules=types.text_rules(notification.type),
         )
         if problem is not None:
-            detail = f"Too long, so that it fails: {problem}"
+            detail = f"It fails when it is sent: {problem}"
             yield AcceptanceWarning(
                 channel=delivery.channel, code=FailureCode.TOO_LARGE, detail=detail
             )

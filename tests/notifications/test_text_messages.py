@@ -8,18 +8,20 @@ from delivery import pipeline, texts
 from delivery.rendering import RenderedMessage
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
-from domain.content import Recipient
+from domain.content import Content, Recipient
 from domain.sms import TextRules
 from domain.time import utc_now
 from notifications import checks
 from notifications.catalog import texts as catalog
 from notifications.catalog import types
 from notifications.content.linting import lint_template
+from notifications.intake.warnings import find_warnings
+from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from providers import registry
 from providers.contract import Message
 from tests.support.clients.api import App, pointers, request
-from tests.support.factories.notifications import claimed_delivery
+from tests.support.factories.notifications import claimed_delivery, new
 from tests.support.tables import each_case
 
 PORTUGAL, SPAIN, SATELLITE = "+351912345678", "+34612345678", "+881612345678"
@@ -99,6 +101,31 @@ def test_too_many_parts_beside_other_channels_are_a_warning(app: App) -> None:
     assert (warning["channel"], warning["code"]) == ("sms", "too_large")
     states = {delivery["channel"]: delivery["status"] for delivery in body["delivery"]}
     assert states == {"email": "pending", "sms": "pending"}
+
+
+def test_forbidden_unicode_beside_other_channels_is_a_warning(app: App) -> None:
+    rules = {"max_units": 3, "allow_unicode": False}
+    types.define_type("alert", {"channels": ["email", "sms"], "sms": rules}, now=utc_now())
+    emoji = {"subject": "News", "body": "\U0001f44d"}
+    (warning,) = sms_to(app, PORTUGAL, type="alert", data={}, content=emoji).json()["warnings"]
+    assert warning["detail"] == (
+        "It fails when it is sent: Some characters aren't in GSM-7, and the type forbids Unicode."
+    )
+
+
+@pytest.mark.usefixtures("db")
+@each_case("are_channels_named, expected", [(False, ["too_large"]), (True, [])])
+def test_text_on_a_named_channel_is_checked_once(
+    are_channels_named: bool, expected: list[str]
+) -> None:
+    notification = new(
+        type="alert",
+        recipient=Recipient(phone=PORTUGAL),
+        deliveries=(NewDelivery(channel=Channel.SMS),),
+        content=Content(**LONG),
+    )
+    found = find_warnings(notification, are_channels_named=are_channels_named, now=utc_now())
+    assert [warning.code for warning in found] == expected
 
 
 def test_preview_shows_the_parts(app: App) -> None:
