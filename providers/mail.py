@@ -9,9 +9,9 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
@@ -23,6 +23,7 @@ from domain.content import HTTPS_PORT, MAX_ATTACHMENT_BYTES, Attachment, attachm
 from domain.errors import FailureCode, PermanentError, TransientError
 from domain.mailboxes import parse_mailbox
 from domain.media_types import MediaType, parse_media_type
+from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Connection, Deadline, NotPublicError, request_target
 
 from .contract import Message
@@ -89,6 +90,28 @@ class AttachmentFile:
     filename: str
     content_type: str
     content: bytes = field(repr=False)
+
+
+@asynccontextmanager
+async def attachment_files(
+    attachments: Sequence[Attachment], *, hosts: AbstractSet[str], deadline: Deadline
+) -> AsyncIterator[tuple[AttachmentFile, ...]]:
+    """Download an email's attachments in a thread; see :func:`fetch_attachments`."""
+    if not attachments:
+        yield ()
+        return
+
+    def fetch() -> tuple[AbstractContextManager[object], tuple[AttachmentFile, ...]]:
+        # Computed in the thread: the email may have waited for it.
+        timeout = max(deadline.seconds_left, 0)
+        files = fetch_attachments(attachments, hosts=hosts, timeout=timeout)
+        return files, files.__enter__()
+
+    files, fetched = await event_loop.run_blocking(fetch, pool="attachments")
+    try:
+        yield fetched
+    finally:
+        files.__exit__(None, None, None)
 
 
 @contextmanager

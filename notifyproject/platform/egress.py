@@ -81,11 +81,16 @@ class Deadline:
     @property
     def is_expired(self) -> bool:
         """Whether no time is left."""
-        return time.monotonic() >= self.at
+        return self.seconds_left <= 0
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, and less than 0 after it."""
+        return self.at - time.monotonic()
 
     def remaining(self) -> float:
         """Return the seconds left. Raises TimeoutError if there are none."""
-        seconds = self.at - time.monotonic()
+        seconds = self.seconds_left
         if seconds <= 0:
             raise TimeoutError("the time limit is over")
         return seconds

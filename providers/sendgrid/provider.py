@@ -7,10 +7,8 @@ checks that both build the same body. A request is repeated only after a clear r
 
 import base64
 import secrets
-import time
 from collections import Counter, defaultdict, deque
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Hashable,
@@ -20,7 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import quote
@@ -29,7 +27,6 @@ from typing import Any, Self
 
 import msgspec
 
-from domain.content import Attachment
 from domain.errors import (
     FailureCode,
     PermanentError,
@@ -41,7 +38,6 @@ from domain.errors import (
 )
 from domain.mailboxes import Mailbox, parse_mailbox
 from domain.media_types import parse_media_type
-from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
 from .. import contract, http, http_client
@@ -58,8 +54,8 @@ from ..http import Request
 from ..mail import (
     AttachmentFile,
     ascii_email,
+    attachment_files,
     extra_headers,
-    fetch_attachments,
     reply_to,
 )
 from ..response_rules import ResponseKind as Kind
@@ -229,7 +225,9 @@ class SendGrid:
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one email; see :class:`providers.contract.Provider`."""
         deadline = Deadline.after(timeout)
-        async with self._fetch_attachments(request.message, deadline) as files:
+        async with attachment_files(
+            request.message.attachments, hosts=self.attachment_hosts, deadline=deadline
+        ) as files:
             with _wrap_build_errors():
                 body = msgspec.json.encode(self.body(request, files=files))
             result = await self._request_mail(body, (request,), deadline)
@@ -302,7 +300,9 @@ class SendGrid:
     ) -> dict[int, Outcome]:
         first = requests[min(personalizations)]
         try:
-            async with self._fetch_attachments(first.message, deadline) as files:
+            async with attachment_files(
+                first.message.attachments, hosts=self.attachment_hosts, deadline=deadline
+            ) as files:
                 with _wrap_build_errors():
                     shared = msgspec.json.encode(self.shared_body(first.message, files, tag))
 
@@ -317,39 +317,16 @@ class SendGrid:
                 return await send_bisecting(
                     _split_requests(addresses),
                     send=send,
-                    has_time=lambda: _time_left(deadline) >= MIN_REQUEST_SECONDS,
+                    has_time=lambda: deadline.seconds_left >= MIN_REQUEST_SECONDS,
                 )
         except ProviderError as error:
             # Caused by a shared part, such as an attachment; nothing was sent.
             return dict.fromkeys(personalizations, error)
 
-    @asynccontextmanager
-    async def _fetch_attachments(
-        self, message: Message, deadline: Deadline
-    ) -> AsyncIterator[tuple[AttachmentFile, ...]]:
-        if not message.attachments:
-            yield ()
-            return
-        files, fetched = await event_loop.run_blocking(
-            self._download, message.attachments, deadline, pool="attachments"
-        )
-        try:
-            yield fetched
-        finally:
-            files.__exit__(None, None, None)
-
-    def _download(
-        self, attachments: Sequence[Attachment], deadline: Deadline
-    ) -> tuple[AbstractContextManager[object], tuple[AttachmentFile, ...]]:
-        # Computed in the thread: the email may have waited for it.
-        timeout = max(_time_left(deadline), 0)
-        files = fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout)
-        return files, files.__enter__()
-
     async def _request_mail(
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
     ) -> RequestResult:
-        timeout, now = _time_left(deadline), self.clock()
+        timeout, now = deadline.seconds_left, self.clock()
         if timeout <= 0 or any(is_expired(request, now=now) for request in requests):
             return RequestResult(outcome=NotAttemptedError())
         try:
@@ -435,10 +412,6 @@ def _attachment_type(content_type: str) -> str:
     if kind.name == "text/calendar" and method is not None and method.isalpha():
         return f"{kind.name}; method={method}"
     return kind.name
-
-
-def _time_left(deadline: Deadline) -> float:
-    return deadline.at - time.monotonic()
 
 
 @contextmanager

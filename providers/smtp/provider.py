@@ -1,14 +1,13 @@
-"""Email by SMTP: builds MIME messages and classifies replies. Django opens connections."""
+"""Email by SMTP: sends messages and classifies replies. Django opens connections."""
 
 import os
 import smtplib
 import ssl
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from email.utils import formatdate
 from functools import cached_property
 from typing import Any
 
@@ -21,22 +20,15 @@ from domain.errors import (
     Reach,
     TransientError,
 )
-from domain.mailboxes import parse_mailbox
 from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
 from ..contract import NotAttemptedError, SendRequest, SendResult, account_name, is_expired
 from ..http import INVALID_CONFIGURATION, excerpt
-from ..mail import (
-    AttachmentFile,
-    ascii_email,
-    extra_headers,
-    fetch_attachments,
-    reply_to,
-)
+from ..mail import fetch_attachments
 from ..mail_replies import Reply, Step, Subject
+from ..mime import Mail, build_mail
 from .connection import Connection
-from .mime import address_header, build_message, text_header
 from .replies import ERROR_REPLIES, TEMPORARY, classify_reply
 
 SERVICE_CLOSING = 421
@@ -54,43 +46,6 @@ STEPS: Mapping[type[Exception], Step] = {
     smtplib.SMTPDataError: Step.MESSAGE,
 }
 """The step that a server refused, by smtplib's error. Any other error is the connection's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
-    """An encoded email and its envelope."""
-
-    message_id: str
-    sender: str
-    recipient: str
-    raw: bytes
-
-
-def build_mail(
-    request: SendRequest,
-    *,
-    sender: str,
-    default_reply_to: str | None,
-    files: Sequence[AttachmentFile],
-) -> Mail:
-    """Build an email. Raises ValueError if a field is invalid."""
-    message = request.message
-    mailbox = parse_mailbox(sender)
-    recipient = ascii_email(request.recipient)
-    message_id = f"<{request.reference}@{mailbox.domain}>"
-    headers = [
-        text_header("Subject", message.subject or ""),
-        address_header("From", mailbox.name, mailbox.address),
-        address_header("To", request.recipient_name or "", recipient),
-        ("Date", formatdate()),
-        ("Message-ID", message_id),
-        # On one line, since some mail clients misread a folded URL.
-        *extra_headers(message).items(),
-    ]
-    if reply_address := reply_to(message, default=default_reply_to):
-        headers.append(address_header("Reply-To", *reply_address))
-    raw = build_message(headers, text=message.text, html=message.html, files=files)
-    return Mail(message_id=message_id, sender=mailbox.address, recipient=recipient, raw=raw)
 
 
 @dataclass(frozen=True, kw_only=True)

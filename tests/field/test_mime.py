@@ -15,9 +15,15 @@ from domain.mailboxes import Mailbox, parse_mailbox
 from notifyproject.platform.event_loop import run
 from providers.contract import Message
 from providers.mail import AttachmentFile
+from providers.mime import (
+    MAX_LINE,
+    MAX_WORD,
+    address_header,
+    build_mail,
+    build_message,
+    text_header,
+)
 from providers.sendgrid.provider import _attachment_type
-from providers.smtp.mime import MAX_LINE, MAX_WORD, address_header, build_message, text_header
-from providers.smtp.provider import build_mail
 from tests.support.factories.notifications import outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server
 from tests.support.providers import sendgrid

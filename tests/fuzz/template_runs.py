@@ -141,7 +141,7 @@ def _build_requests(channel: Any, message: Any) -> None:
     from providers import sendgrid
     from providers.contract import SendRequest
     from providers.fcm import messages
-    from providers.smtp.provider import build_mail
+    from providers.mime import build_mail
     from providers.whatsapp.provider import text_message
 
     request = SendRequest(

@@ -10,11 +10,15 @@ import re
 import secrets
 import string
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from email.message import Message as EmailPart
-from email.utils import quote
+from email.utils import formatdate, quote
 from urllib.parse import quote as percent_encode
 
-from ..mail import AttachmentFile
+from domain.mailboxes import parse_mailbox
+
+from .contract import SendRequest
+from .mail import AttachmentFile, ascii_email, extra_headers, reply_to
 
 NEWLINE = "\r\n"
 MAX_LINE = 76
@@ -39,6 +43,45 @@ _CLUSTER = re.compile(
     "|\u200d[^\u200d]|\u200d$)*|\u200d",
     re.DOTALL,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """An encoded email and its envelope."""
+
+    message_id: str
+    sender: str
+    recipient: str = field(repr=False)
+    raw: bytes = field(repr=False)
+
+
+def build_mail(
+    request: SendRequest,
+    *,
+    sender: str,
+    default_reply_to: str | None,
+    files: Sequence[AttachmentFile],
+    headers: Sequence[Header] = (),
+) -> Mail:
+    """Build an email, with more ``headers``. Raises ValueError if a field is invalid."""
+    message = request.message
+    mailbox = parse_mailbox(sender)
+    recipient = ascii_email(request.recipient)
+    message_id = f"<{request.reference}@{mailbox.domain}>"
+    lines = [
+        text_header("Subject", message.subject or ""),
+        address_header("From", mailbox.name, mailbox.address),
+        address_header("To", request.recipient_name or "", recipient),
+        ("Date", formatdate()),
+        ("Message-ID", message_id),
+        # On one line, since some mail clients misread a folded URL.
+        *extra_headers(message).items(),
+        *headers,
+    ]
+    if reply_address := reply_to(message, default=default_reply_to):
+        lines.append(address_header("Reply-To", *reply_address))
+    raw = build_message(lines, text=message.text, html=message.html, files=files)
+    return Mail(message_id=message_id, sender=mailbox.address, recipient=recipient, raw=raw)
 
 
 def text_header(name: str, text: str) -> Header:
