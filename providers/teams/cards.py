@@ -5,7 +5,9 @@ that a block of code is a TextBlock in a monospaced font.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -32,12 +34,9 @@ def build(message: Message) -> dict[str, Any]:
         {"type": "Action.OpenUrl", "title": shorten(link.label, MAX_LABEL), "url": link.url}
         for link in message.links[:MAX_LINKS]
     ]
-    blocks = list(_blocks(parse(message.text)))
-    body = _body([*title, *blocks], actions)
-    while _length(body) > MAX_CHARACTERS and blocks:
-        blocks.pop()
-        body = _body([*title, *blocks, _block(ELLIPSIS)], actions)
-    return body
+    left = MAX_CHARACTERS - _length(_body(title, actions))
+    blocks = _fitting(list(_blocks(parse(message.text))), left)
+    return _body([*title, *blocks], actions)
 
 
 def escape(text: str) -> str:
@@ -62,8 +61,18 @@ def _body(blocks: Sequence[Block], actions: Sequence[Block]) -> dict[str, Any]:
     return {"type": "message", "attachments": [{"contentType": CARD_TYPE, "content": content}]}
 
 
-def _length(body: Mapping[str, Any]) -> int:
-    return len(msgspec.json.encode(body).decode())
+def _fitting(blocks: Sequence[Block], most: int) -> Sequence[Block]:
+    """Return blocks of at most ``most`` characters: all, or the first ones and an ellipsis."""
+    # Each has a comma before it.
+    ends = list(accumulate(1 + _length(block) for block in blocks))
+    if not ends or ends[-1] <= most:
+        return blocks
+    ellipsis = _block(ELLIPSIS)
+    return [*blocks[: bisect_right(ends, most - _length(ellipsis) - 1)], ellipsis]
+
+
+def _length(value: Mapping[str, Any]) -> int:
+    return len(msgspec.json.encode(value).decode())
 
 
 def _block(text: str) -> dict[str, Any]:

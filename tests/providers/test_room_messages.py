@@ -178,3 +178,12 @@ def test_too_many_links_are_left_out() -> None:
     assert problems_in_slack(slack_blocks.build(sent)) == []
     assert Teams.flaw(Teams, Posted(cards.build(sent))) is None
     assert dict(_form_errors(embeds.build(sent))) == {}
+
+
+def test_card_of_many_lines_takes_linear_time() -> None:
+    # In quadratic time, it takes minutes.
+    body = cards.build(message("```\n" + "line\n" * 60_000 + "```"))
+    assert Teams.flaw(Teams, Posted(body)) is None
+    blocks = body["attachments"][0]["content"]["body"]
+    assert (blocks[-2]["text"], blocks[-1]["text"]) == ("line", "\u2026")
+    assert len(json.dumps(body, separators=(",", ":"))) > cards.MAX_CHARACTERS - 150
