@@ -11,6 +11,7 @@ from ..room_texts import PIECE, fit, shorten
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_URL, MAX_LABEL = 256, 4_096, 2_048, 80
 MAX_LINKS = 10
+SEPARATOR = " \u00b7 "
 _MARKUP = re.compile(r"[\\`*_~|\[\]()<>#]|^[+-]|^\d{1,9}\.")
 _SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
@@ -18,7 +19,7 @@ _SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 def build(message: Message) -> dict[str, Any]:
     """Return the body of a request. It mentions nobody, whatever the text says."""
     links = [link for link in message.links if len(link.url) <= MAX_URL][:MAX_LINKS]
-    footer = " \u00b7 ".join(map(_link, links))
+    footer = _footer(links)
     pieces = _pieces(parse(message.text))
     description = fit(pieces, MAX_DESCRIPTION - len(footer) - 2).strip("\n")
     shown = "\n\n".join(part for part in (description, footer) if part)
@@ -35,6 +36,16 @@ def build(message: Message) -> dict[str, Any]:
 def escape(text: str) -> str:
     """Return a text in which Discord reads no markup."""
     return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", text)
+
+
+def _footer(links: Sequence[MessageLink]) -> str:
+    """Return the links that fit into half of a description, so that the text has the other."""
+    footer = ""
+    for shown in map(_link, links):
+        longer = f"{footer}{SEPARATOR}{shown}" if footer else shown
+        if len(longer) <= MAX_DESCRIPTION // 2:
+            footer = longer
+    return footer
 
 
 def _link(link: MessageLink) -> str:

@@ -180,6 +180,15 @@ def test_too_many_links_are_left_out() -> None:
     assert dict(_form_errors(embeds.build(sent))) == {}
 
 
+def test_links_of_discord_leave_room_for_the_text() -> None:
+    links = [MessageLink(label="Open", url=f"https://x.example/{n}{'a' * 900}") for n in range(10)]
+    body = embeds.build(message("word " * 1_000, links=tuple(links)))
+    assert dict(_form_errors(body)) == {}
+    description = body["embeds"][0]["description"]
+    assert description.count("](https://x.example/") == 2
+    assert description.count("word ") > 300
+
+
 def test_card_of_many_lines_takes_linear_time() -> None:
     # In quadratic time, it takes minutes.
     body = cards.build(message("```\n" + "line\n" * 60_000 + "```"))
