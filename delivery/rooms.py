@@ -79,18 +79,22 @@ def pace(
     """
     rooms = registry.find_rooms()
     by_room: dict[tuple[str, bool], list[ClaimedDelivery]] = {}
-    for claimed in claims:
-        if claimed.reference in late and may_be_digested(claimed):
-            continue
-        by_room.setdefault((claimed.recipient.room or "", claimed.is_test), []).append(claimed)
     allowed: list[ClaimedDelivery] = []
     waiting: list[NotSent] = []
-    crowded = [c for c in claims if c.reference in late and may_be_digested(c)]
+    crowded: list[ClaimedDelivery] = []
+    for claimed in claims:
+        slug = claimed.recipient.room or ""
+        if slug not in rooms or rooms[slug].obstacle is not None:
+            # It fails, and nobody waits for that.
+            allowed.append(claimed)
+        elif claimed.reference in late and may_be_digested(claimed):
+            crowded.append(claimed)
+        elif not rooms[slug].min_gap:
+            allowed.append(claimed)
+        else:
+            by_room.setdefault((slug, claimed.is_test), []).append(claimed)
     for (slug, is_test), some in by_room.items():
-        room = rooms.get(slug)
-        if room is None or not room.min_gap:
-            allowed += some
-            continue
+        room = rooms[slug]
         some.sort(key=lambda claimed: claimed.first_due_at)
         count, slot = _take(rates, room, len(some), now=now, is_test=is_test)
         allowed += some[:count]

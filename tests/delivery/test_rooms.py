@@ -264,6 +264,18 @@ def test_disabled_or_removed_room_gets_nothing(provider: RoomsProvider) -> None:
     assert state(to_removed)["failure_reason"] == "The room was removed."
 
 
+def test_disabled_room_fails_at_once_even_if_it_was_crowded(provider: RoomsProvider) -> None:
+    registry.change("ops", min_gap_seconds=10, now=NOON)
+    crowded = [alert() for _ in range(9)]
+    world = World()
+    world.run(1)
+    registry.disable("ops", now=NOON)
+    ids = [alert(at=world.now) for _ in range(9)]
+    world.deliver(*ids)
+    assert {state(notification_id)["status"] for notification_id in ids} == {"failed"}
+    assert "pending" in {state(notification_id)["status"] for notification_id in crowded}
+
+
 def test_room_of_a_kind_without_a_provider_fails_alone(provider: RoomsProvider) -> None:
     registry.create(
         slug="bot",
