@@ -50,6 +50,7 @@ from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from recipients import queries as recipients
 from recipients.queries import RegisteredRecipient
+from rooms import registry as rooms
 
 from . import eligibility
 
@@ -73,7 +74,8 @@ CLOSER_WAIT = 1.0
 KEY_LENGTH = 200
 MAX_ITEM_BYTES = 100_000
 """Total size of a carrier's items. Those beyond it are only counted."""
-ROOM_DIGEST = Digest(channels=(ROOM,), window=timedelta(minutes=1), is_only_over_limit=True)
+ROOM_WINDOW = timedelta(minutes=1)
+ROOM_DIGEST = Digest(channels=(ROOM,), window=ROOM_WINDOW, is_only_over_limit=True)
 """Of the messages that come faster than a room takes them."""
 ROOM_DIGEST_TYPE = "room_digest"
 _closers = threading.BoundedSemaphore(MAX_CLOSERS)
@@ -128,8 +130,15 @@ def late_for_rooms(claims: Sequence[ClaimedDelivery], *, now: datetime) -> froze
 
 def join_rooms(crowded: Sequence[ClaimedDelivery], *, now: datetime) -> list[NotSent]:
     """Put deliveries into the digests of their rooms, of which each client has its own."""
-    joined = _join([(claimed, ROOM_DIGEST) for claimed in crowded], now, is_over_limit=True)
+    joined = _join([(c, _room_digest(c)) for c in crowded], now, is_over_limit=True)
     return list(joined.values())
+
+
+def _room_digest(claimed: ClaimedDelivery) -> Digest:
+    """Return the digest of a room, which isn't over before the room takes a message again."""
+    room = rooms.find_rooms().get(claimed.recipient.room or "")
+    gap = timedelta(0) if room is None else room.min_gap
+    return replace(ROOM_DIGEST, window=max(ROOM_WINDOW, gap))
 
 
 def digest_for(claimed: ClaimedDelivery) -> Digest | None:

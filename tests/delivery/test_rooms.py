@@ -276,6 +276,15 @@ def test_disabled_room_fails_at_once_even_if_it_was_crowded(provider: RoomsProvi
     assert "pending" in {state(notification_id)["status"] for notification_id in crowded}
 
 
+def test_digest_of_a_slow_room_collects_until_the_room_takes_a_message(
+    provider: RoomsProvider,
+) -> None:
+    registry.change("ops", min_gap_seconds=600, now=NOON)
+    World().deliver(*[alert() for _ in range(3)])
+    (digest,) = collection("digests").find()
+    assert digest["closes_at"] == NOON + 10 * MINUTE
+
+
 def test_room_of_a_kind_without_a_provider_fails_alone(provider: RoomsProvider) -> None:
     registry.create(
         slug="bot",
