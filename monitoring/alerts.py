@@ -75,23 +75,23 @@ class Operator:
     """ID of a room, in place of a person."""
 
     @property
-    def name(self) -> str:
-        """The operator's user ID or email address, or the room."""
-        return self.user_id or self.email or f"room:{self.room}"
+    def key(self) -> str:
+        """The end of the idempotency key. No user ID makes that of a room."""
+        return f"/{self.room}" if self.room else f":{self.user_id or self.email}"
 
 
 def notify_operators(incident: IncidentDocument, *, now: datetime) -> None:
     """Notify operators that an incident opened or, once it is over, was resolved."""
     is_resolved = not incident["is_open"]
-    all_operators = operators()
-    if not all_operators and alert_room() is None:
+    all_operators, room = operators(), alert_room()
+    if not all_operators and room is None:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
     notified = [
         _notify_operator(operator, incident, is_resolved, now) for operator in all_operators
     ]
-    if (room := alert_room()) is not None:
+    if room is not None:
         notified.append(_notify(Operator(room=room), incident, is_resolved, now, [ROOM]))
-    if any(notified) or not all_operators:
+    if any(notified) or not notified:
         incidents.mark_notified(incident["_id"], "notified_open_at", now=now)
         if is_resolved:
             incidents.mark_notified(incident["_id"], "notified_resolved_at", now=now)
@@ -151,7 +151,7 @@ def _notify(
         client_id=registry.system_client_id(now=now),
         may_send_critical=True,
         idempotency_key=f"alert:{incident['_id']}:"
-        f"{'over' if is_resolved else 'open'}:{operator.name}",
+        f"{'over' if is_resolved else 'open'}{operator.key}",
     )
     try:
         acceptance.accept(request, caller=caller, now=now)

@@ -17,12 +17,15 @@ from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
 from domain.daily_units import UnitUse, day_of
+from domain.rooms import RoomKind
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
 from notifications.catalog import texts
+from notifications.intake import acceptance, requests
 from notifications.store import daily_units
 from notifyproject.db.collections import collection
 from providers import registry
+from rooms import registry as rooms
 from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.factories.alerts import MINUTE, NOW, evaluate, fail, found, sent_alerts, subjects
@@ -139,6 +142,43 @@ def test_alert_without_recipients_is_logged() -> None:
         evaluate(NOW + MINUTE)
     assert "alert_has_no_recipients" in [log["event"] for log in logs]
     assert len(found()) == 1
+
+
+def create_room() -> None:
+    rooms.create(
+        slug="alerts",
+        kind=RoomKind.SLACK_BOT,
+        name="Alerts",
+        target="C024BE91L",
+        min_gap_seconds=1,
+        now=NOW,
+    )
+
+
+def test_alert_that_the_room_alone_gets_and_refuses_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create_room()
+    fail(11)
+    refused = requests.AlreadyNotifiedError(None)
+    with monkeypatch.context() as patch:
+        patch.setattr(acceptance, "accept", Mock(side_effect=refused))
+        evaluate(NOW + MINUTE)
+    assert found()[0].get("notified_open_at") is None
+    evaluate(NOW + 2 * MINUTE)
+    assert [message["recipient"]["room"] for message in sent_alerts()] == ["alerts"]
+    assert found()[0]["notified_open_at"] is not None
+
+
+def test_recipient_with_the_name_of_the_room_gets_an_alert_too(settings: Any) -> None:
+    settings.ALERT_RECIPIENTS = ("room:alerts",)
+    create_room()
+    fail(11)
+    evaluate(NOW + MINUTE)
+    assert [(sent.get("user_id"), sent["recipient"].get("room")) for sent in sent_alerts()] == [
+        ("room:alerts", None),
+        (None, "alerts"),
+    ]
 
 
 def test_concurrent_evaluations_open_one_incident(maria: StaffUser) -> None:
