@@ -4,10 +4,13 @@ A room is a scope of its provider: whatever a room refuses concerns that room al
 says that it concerns the account.
 """
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
@@ -27,6 +30,10 @@ from .response_rules import FALLBACK_RULES, ResponseKind, build_error
 
 REFERENCE_HEADER = "X-Notify-Reference"
 """Names the attempt to proxies and receivers. It contains no address."""
+ADDRESS = "[address]"
+"""In place of a target in an answer."""
+MIN_SECRET = 16
+"""Characters of a part of a URL that may be a credential by itself."""
 NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -108,6 +115,26 @@ async def post(
         raise
 
 
+def without_target(text: str, *, target: str) -> str:
+    """Return an answer in which no part of the room's target that may be a credential is left.
+
+    A proxy quotes the path, a page quotes the URL as HTML, and a provider a part of either.
+    """
+    try:
+        url = urlsplit(target)
+    except ValueError:
+        url = urlsplit("")
+    whole = f"{url.path}?{url.query}" if url.query else url.path
+    secrets = [*url.path.split("/"), *(value for _, value in parse_qsl(url.query))]
+    secrets += [pair.partition("=")[2] for pair in url.query.split("&")]
+    parts = {target, *(part for part in secrets if len(part) >= MIN_SECRET)}
+    parts |= {part for part in (whole, url.path) if part.strip("/")}
+    written = parts | {unquote(part) for part in parts}
+    for part in sorted(written | {html.escape(part) for part in written}, key=len, reverse=True):
+        text = text.replace(part, ADDRESS)
+    return text
+
+
 def refusal(
     rules: Sequence[RoomRule],
     response: http.Response,
@@ -121,12 +148,12 @@ def refusal(
     named = [rule for rule in rules if code is not None and code in rule.codes]
     by_status = [rule for rule in rules if response.status in rule.codes]
     pause = retry_after or http.retry_after_seconds(response.headers, now=now)
+    hide = partial(without_target, target=request.recipient)
+    shown = hide(code) if code is not None else None
     answer = ProviderResponse(
-        status=response.status,
-        code=code,
-        excerpt=response.excerpt.replace(request.recipient, "[address]"),
+        status=response.status, code=shown, excerpt=http.excerpt(hide(response.text))
     )
-    shown = code if code is not None else response.status
+    shown = shown or str(response.status)
     for rule in (*named, *by_status):
         return build_error(
             rule.kind,

@@ -1,5 +1,6 @@
 """The providers of rooms: each row of their tables, by the sandbox and by recorded answers."""
 
+import html
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from domain.errors import (
 )
 from domain.time import utc_now
 from notifyproject.platform.event_loop import run
-from providers import slack_bot, webhook
+from providers import http, slack_bot, webhook
 from providers.contract import Message, MessageLink, SendRequest, SendResult, SendTarget
 from providers.discord.provider import Discord
 from providers.slack_bot.provider import SlackBot
@@ -247,6 +248,46 @@ def test_url_of_a_room_stays_as_it_is_and_appears_nowhere(url: str) -> None:
     )
     shown = f"{error!r} {error.reason} {error.response} {provider!r}"
     assert "c-3iiBj" not in shown
+
+
+SIGNED = (
+    "https://prod-11.westeurope.logic.azure.com/workflows/0c9d8e7f6a5b4c3d2e1f/run"
+    "?sp=%2Ftriggers&sig=c-3iiBj_YinO64%2BqYqy64xyz"
+)
+SIGNATURE = "c-3iiBj_YinO64"
+
+
+@each_case(
+    "quoted",
+    [
+        SIGNED,
+        SIGNED.partition(".com")[2],
+        f'<a href="{html.escape(SIGNED)}">',
+        html.escape(SIGNED.partition(".com")[2]),
+        "sig=c-3iiBj_YinO64%2BqYqy64xyz",
+        "the signature c-3iiBj_YinO64+qYqy64xyz is wrong",
+        "workflow 0c9d8e7f6a5b4c3d2e1f, /run",
+        f"{'-' * (http.EXCERPT_LENGTH - 30)} c-3iiBj_YinO64%2BqYqy64xyz",
+        f"12 34 56 78 {SIGNED} 12345678",
+    ],
+)
+def test_answer_that_quotes_the_credential_is_stored_without_it(quoted: str) -> None:
+    answer = socket_server.response(401, f"Bad request: {quoted}".encode())
+    with socket_server.serving(socket_server.answering(answer)) as server:
+        error = outcome_of(Teams(base_url=server.url, clock=utc_now), request_to("ops", SIGNED))
+    assert error.response.excerpt.startswith("Bad request: ")
+    for part in (SIGNATURE, "0c9d8e7f6a5b4c3d2e1f"):
+        assert part not in error.response.excerpt
+
+
+def test_error_code_that_is_the_credential_is_hidden() -> None:
+    address = "https://hooks.slack.com/services/T0/B0/abcdefghijklmnopqrstuvwx"
+    answer = socket_server.response(400, b"abcdefghijklmnopqrstuvwx")
+    with socket_server.serving(socket_server.answering(answer)) as server:
+        error = outcome_of(
+            SlackWebhook(base_url=server.url, clock=utc_now), request_to("ops", address)
+        )
+    assert "abcdef" not in f"{error.reason} {error.response}"
 
 
 RECORDED = [
