@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -45,9 +45,9 @@ class Request:
     body: bytes | None = field(repr=False)
     timeout: float = TOTAL_TIMEOUT
     """Seconds in total, from the DNS lookup to the last byte of the response."""
-    connect_to: str | None = None
-    """The IP address to connect to, in place of a lookup of the host. TLS still verifies the host.
-    """
+    connect_to: Sequence[str] = ()
+    """The IP addresses to connect to, in place of a lookup of the host. TLS still verifies the
+    host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

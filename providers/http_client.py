@@ -13,6 +13,7 @@ import ssl
 import time
 from collections import deque
 from contextlib import suppress
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import pycurl
@@ -29,6 +30,9 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 64 * 1024
 MIN_REFUSAL_STATUS = 300
 ABORT_TRANSFER = 0
+MAX_ADDRESSES = 5
+"""Addresses of a request that are tried, so that their name has the length of a host's."""
+DEFAULT_PORTS = {"https": 443, "http": 80}
 _STATUS_LINE = b"HTTP/"
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 _TLS_ERRORS = frozenset(
@@ -111,10 +115,8 @@ class Transfer:
         lines = map(_reject_control_characters, map(": ".join, request.headers.items()))
         handle.setopt(pycurl.HTTPHEADER, [*(line.encode("latin-1") for line in lines), b"Expect:"])
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(CONNECT_TIMEOUT * 1000))
-        if request.connect_to is not None:
-            # No host before the address: it stands for any.
-            handle.setopt(pycurl.CONNECT_TO, [f"::{_in_brackets(request.connect_to)}:"])
-            self._is_pinned = True
+        if request.connect_to:
+            self._pin(request)
         # libcurl silently repeats a request if a reused connection breaks without a response, even
         # if the server read all of it. It can't if a function supplies the body without a way to
         # rewind it.
@@ -123,6 +125,20 @@ class Transfer:
         handle.setopt(pycurl.READFUNCTION, self._read_body)
         handle.setopt(pycurl.HEADERFUNCTION, self._receive_header)
         handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
+
+    def _pin(self, request: Request) -> None:
+        """Connect to the request's addresses, whichever answers first."""
+        # A name that only these addresses have, and no name server knows: a connection is used
+        # again for the same addresses alone, and nothing is looked up.
+        addresses = request.connect_to[:MAX_ADDRESSES]
+        name = ".".join((*(re.sub(r"[.:]", "-", address) for address in addresses), "invalid"))
+        parts = urlsplit(request.url)
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        self._is_pinned = True
+        self._handle.setopt(
+            pycurl.RESOLVE, [f"+{name}:{port}:{','.join(map(_in_brackets, addresses))}"]
+        )
+        self._handle.setopt(pycurl.CONNECT_TO, [f"::{name}:"])
 
     def outcome(self, code: int) -> Response | ProviderError:
         """Return the response or error of an ended transfer. ``code`` is libcurl's result code."""
@@ -152,6 +168,7 @@ class Transfer:
         self._handle.unsetopt(pycurl.HTTPHEADER)
         if self._is_pinned:
             self._handle.unsetopt(pycurl.CONNECT_TO)
+            self._handle.unsetopt(pycurl.RESOLVE)
 
     def _read_body(self, size: int) -> bytes:
         self._may_have_sent = True

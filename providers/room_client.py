@@ -85,7 +85,7 @@ async def post(
     url: str,
     body: bytes,
     headers: Mapping[str, str] = NO_HEADERS,
-    connect_to: str | None = None,
+    connect_to: Sequence[str] = (),
     timeout: float,
     clock: Callable[[], datetime],
 ) -> http.Response:

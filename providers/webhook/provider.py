@@ -1,5 +1,7 @@
 """Webhooks that follow Standard Webhooks: any receiver on the public Internet."""
 
+import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ from notifyproject.platform import egress, endpoints, event_loop
 
 from .. import room_client
 from ..contract import SendRequest, SendResult, SendTarget
+from ..http import CONNECT_TIMEOUT
 from ..response_rules import ResponseKind as Kind
 from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
 from ..room_texts import shorten
@@ -27,6 +30,8 @@ SANDBOX_PATH = "/receivers/{room}"
 USER_AGENT = "notifyproject-rooms"
 EVENT_TYPE = "message"
 POOL = "rooms"
+MIN_TIMEOUT = 0.1
+"""Seconds left to a request, however long the lookup before it took."""
 MAX_TEXT, MAX_TITLE = 6_000, 300
 """Characters. The whole body stays under 20 KB, as the specification advises."""
 RULES: Sequence[RoomRule] = (
@@ -45,6 +50,8 @@ class Webhook:
 
     clock: Callable[[], datetime]
     allow_loopback: bool = False
+    find: Callable[[str, int], Sequence[tuple[str, int]]] = egress.addresses_of
+    """Resolves a host to its public addresses."""
     base_url: str = ""
     """The sandbox, in place of the receivers. Empty: each room's own URL."""
     secret: str = ""
@@ -70,7 +77,8 @@ class Webhook:
         The receiver drops a message whose ``webhook-id`` it knows: it is that of the notification,
         whichever attempt it is.
         """
-        url, connect_to = await self._place(request)
+        began = time.monotonic()
+        url, connect_to = await self._place(request, timeout=min(CONNECT_TIMEOUT, timeout))
         body = event(request)
         signed = signing.sign_headers(
             message_id=f"msg_{request.notification_id}",
@@ -84,7 +92,7 @@ class Webhook:
             body=body,
             headers={"User-Agent": USER_AGENT, **signed},
             connect_to=connect_to,
-            timeout=timeout,
+            timeout=max(timeout - (time.monotonic() - began), MIN_TIMEOUT),
             clock=self.clock,
         )
         if response.status in ACCEPTED:
@@ -95,17 +103,19 @@ class Webhook:
             )
         raise room_client.refusal(RULES, response, code=None, request=request, now=self.clock())
 
-    async def _place(self, request: SendRequest) -> tuple[str, str | None]:
-        """Return the URL, and the public address to connect to. Raises ProviderError."""
+    async def _place(self, request: SendRequest, *, timeout: float) -> tuple[str, Sequence[str]]:
+        """Return the URL, and the public addresses to connect to. Raises ProviderError."""
         if self.base_url:
-            return f"{self.base_url}{SANDBOX_PATH.format(room=request.scope)}", None
+            return f"{self.base_url}{SANDBOX_PATH.format(room=request.scope)}", ()
         scope = request.scope
         try:
             endpoint = endpoints.parse_url(request.recipient, allow_loopback=self.allow_loopback)
             if endpoint.is_plain:
-                return request.recipient, None
-            find = partial(egress.addresses_of, endpoint.host, endpoint.port)
-            addresses = await event_loop.run_blocking(find, pool=POOL)
+                return request.recipient, ()
+            find = partial(self.find, endpoint.host, endpoint.port)
+            # The resolver has no time limit.
+            async with asyncio.timeout(timeout):
+                addresses = await event_loop.run_blocking(find, pool=POOL)
         except endpoints.InvalidUrlError as error:
             raise ProviderUnavailableError(str(error), scope=scope) from error
         except egress.NotPublicError as error:
@@ -114,7 +124,7 @@ class Webhook:
         except OSError as error:
             reason, code = "DNS lookup of the receiver failed.", FailureCode.CONNECTION_FAILED
             raise TransientError(reason, code=code, scope=scope) from error
-        return request.recipient, addresses[0][0]
+        return request.recipient, [address for address, _ in addresses]
 
 
 def event(request: SendRequest) -> bytes:

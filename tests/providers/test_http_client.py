@@ -617,23 +617,23 @@ def test_socket_closed_by_an_earlier_event_of_the_same_poll_ends_nothing() -> No
     assert len(event_loop.run(both_are_ready())) == 1
 
 
-def test_request_connects_to_a_given_address_and_keeps_its_host() -> None:
+def test_request_connects_to_given_addresses_and_keeps_its_host() -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server:
-        for address in ("127.0.0.1", "::1"):
+        for addresses in (("127.0.0.1",), ("::1",), ("::1", "127.0.0.1")):
             request = Request(
                 url=f"http://rooms.example:{server.port}/send",
                 body=b"{}",
                 headers={},
                 timeout=LIMIT,
-                connect_to=address,
+                connect_to=addresses,
             )
-            if address == "127.0.0.1":
+            if "127.0.0.1" in addresses:
                 assert event_loop.run(http_client.send(request)).status == 202
             else:
                 with pytest.raises(TransientError) as error:
                     event_loop.run(http_client.send(request))
                 assert error.value.code is FailureCode.CONNECTION_FAILED
-        # The address belongs to its request: a handle doesn't keep it.
+        # The addresses belong to their request: a handle doesn't keep it.
         assert post(server.url).status == 202
     assert f"\r\nHost: rooms.example:{server.port}\r\n".encode() in handler.requests[0]

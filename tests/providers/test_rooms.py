@@ -2,6 +2,7 @@
 
 import html
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -366,6 +367,27 @@ def test_event_has_the_same_bytes_and_id_at_each_attempt(url: str) -> None:
 def test_receiver_is_on_the_public_internet(address: str, reason: str) -> None:
     error = outcome_of(Webhook(clock=utc_now), request_to("ops", address, secrets=(SECRET,)))
     assert (error.reason, error.scope) == (reason, "ops")
+
+
+def test_lookup_that_hangs_ends_with_the_request() -> None:
+    is_over = threading.Event()
+
+    def hang(_host: str, port: int) -> list[tuple[str, int]]:
+        is_over.wait()
+        return [("203.0.113.1", port)]
+
+    provider = Webhook(clock=utc_now, find=hang)
+    request = request_to("ops", "https://shop.example/hook", secrets=(SECRET,))
+    try:
+        error = outcome_of(provider, request, timeout=SHORT)
+    finally:
+        is_over.set()
+    assert (error.reason, error.code, error.scope) == (
+        "DNS lookup of the receiver failed.",
+        F.CONNECTION_FAILED,
+        "ops",
+    )
+    assert not error.is_ambiguous
 
 
 def test_invalid_url_concerns_its_room_alone() -> None:
