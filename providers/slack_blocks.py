@@ -22,8 +22,9 @@ MAX_CHARACTERS = 12_000
 MAX_FALLBACK = 400
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _SPACE_MARK = "\u200b"
-_OPENING = re.compile(r"(?<!\w)[*_~](?=\S)")
-_CLOSING = re.compile(r"(?<=\S)[*_~](?!\w)")
+_OPENING = re.compile(r"(?<![^\W_])[*_~](?=\S)")
+_CLOSING = re.compile(r"(?<=\S)[*_~](?![^\W_])")
+"""A marker beside another one is at the edge of a word, too."""
 _SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _BULLET = "\u2022"
 _BAR = "\u2758"

@@ -147,6 +147,7 @@ def test_any_message_keeps_the_limits(text: str, title: str) -> None:
     [
         ("*a* & <b>", "*\u200ba\u200b* &amp; &lt;b&gt;"),
         ("_init_ snake_case", "_\u200binit\u200b_ snake_case"),
+        ("__0__", "_\u200b\u200b_\u200b0\u200b_\u200b_"),
         ("<!channel> <@U1>", "&lt;!channel&gt; &lt;@U1&gt;"),
         ("2 * 3", "2 * 3"),
     ],
