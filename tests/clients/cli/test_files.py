@@ -98,6 +98,17 @@ def test_texts_that_yaml_would_take_for_something_else_stay_texts(text: str) -> 
         assert yaml.safe_load(written) == {"name": text}
 
 
+@each_case(
+    "value", ["\n", "a\n\n", " a\n", ["\n"], {"\n": None}, {"\x85": None}, "a\u2028b", "a\x85\nb"]
+)
+def test_every_line_break_is_kept_before_another_field(value: Any) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for each in ({"a": None}, {"a": value, "b": None}, {"a": value}):
+            files.write_type(folder, TypeFiles(each))
+            assert files.read_type(folder).definition == each
+
+
 @each_case("text", ["no", "off", "2026-12-24", "12:30", "012"])
 def test_unquoted_text_is_a_text(text: str) -> None:
     with TemporaryDirectory() as folder:

@@ -21,6 +21,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _HTML = "_html"  # A part with this ending is an .html file without it
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):(?:\s|$)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LINES = re.compile(r"[^\s].*[^\n]\n?", re.DOTALL)
+_OTHER_BREAK = re.compile("[\x85\u2028\u2029]")
 Parts = dict[str, dict[str, str]]
 """Texts by language and part."""
 
@@ -52,7 +54,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    # Else by line. Trailing breaks would be a part of what follows, and YAML 1.1 has other breaks.
+    style = None
+    if _OTHER_BREAK.search(text):
+        style = '"'
+    elif "\n" in text:
+        style = "|" if _LINES.fullmatch(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
