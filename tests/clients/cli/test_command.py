@@ -37,6 +37,7 @@ class Notify:
     def __init__(self, folder: Path, app: App) -> None:
         self.types = folder / "notify" / "types"
         self._key = app.key
+        self.transport: httpx.BaseTransport = httpx.WSGITransport(app=application)
         self.out, self.err = "", ""
 
     def __call__(self, *words: str, **environment: str) -> int:
@@ -50,7 +51,7 @@ class Notify:
             },
             out=out,
             err=err,
-            transport=httpx.WSGITransport(app=application),
+            transport=self.transport,
         )
         self.out, self.err = out.getvalue(), err.getvalue()
         return code
@@ -186,6 +187,43 @@ def test_change_on_the_server_since_the_pull_is_a_conflict(parcel: Notify, app: 
     assert parcel("push", "--publish", "--force", "parcel_lost") == 0
     assert app.get("/types/parcel_lost").json()["description"] == ""
     assert parcel("push", "--publish", "parcel_lost") == 0
+
+
+def test_change_on_the_server_during_a_diff_is_a_conflict(parcel: Notify) -> None:
+    service = httpx.WSGITransport(app=application)
+
+    def changed_meanwhile(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            types.define_type("parcel_lost", {"description": "By staff."}, now=utc_now())
+        answer = service.handle_request(request)
+        return httpx.Response(answer.status_code, json=json.loads(answer.read()))
+
+    parcel.transport = httpx.MockTransport(changed_meanwhile)
+    assert parcel("diff", "parcel_lost") == 3
+    assert "changed on the server meanwhile" in parcel.err
+
+
+@each_case("answer", [[], "x", None, 1])
+def test_answer_that_is_no_object_is_an_error_of_the_server(notify: Notify, answer: Any) -> None:
+    notify.transport = httpx.MockTransport(lambda _: httpx.Response(200, text=json.dumps(answer)))
+    assert notify("pull") == 2
+    assert "without a JSON object" in notify.err
+
+
+@each_case(
+    "servers",
+    [
+        {"http://testserver": {"parcel_lost": {"revision": "1", "files": "2", "more": "3"}}},
+        {"http://testserver": {"parcel_lost": []}},
+        {"http://testserver": []},
+        [],
+    ],
+)
+def test_lock_of_another_form_is_named(notify: Notify, servers: Any) -> None:
+    notify.write("parcel_lost", "type.yaml", PARCEL)
+    (notify.types.parent / "notify.lock").write_text(json.dumps({"servers": servers}))
+    assert notify("push") == 2
+    assert "notify.lock: Not a lock of this command." in notify.err
 
 
 def test_pull_by_force_takes_the_servers(parcel: Notify) -> None:

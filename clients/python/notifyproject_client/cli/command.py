@@ -169,7 +169,11 @@ def _pull(run: _Run) -> int:
 def _diff(run: _Run) -> int:
     there = run.server.types()
     run.chosen.check(run.local, there)
-    wanted = _sent(run, there, dry_run=True, publish=False)
+    try:
+        wanted = _sent(run, there, dry_run=True, publish=False)
+    except ConflictError:
+        run.warn("Types have changed on the server meanwhile. Run the command again.")
+        return run.end(CONFLICT)
     if wanted is None:
         return run.end(DIFFERENT)
     is_different = False

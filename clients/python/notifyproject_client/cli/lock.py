@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .files import FileError, TypeFiles
@@ -24,28 +24,33 @@ class Lock:
 
     def __init__(self, path: Path, server: str) -> None:
         self._path, self._server = path, server
-        self._servers: dict[str, dict[str, dict[str, str]]] = {}
+        self._servers: dict[str, dict[str, Synced]] = {}
         if path.is_file():
             try:
-                self._servers = json.loads(path.read_text(encoding="utf-8"))["servers"]
-            except (ValueError, KeyError, TypeError) as error:
+                stored = json.loads(path.read_text(encoding="utf-8"))["servers"]
+                self._servers = {
+                    each: {slug: Synced(**found) for slug, found in types.items()}
+                    for each, types in stored.items()
+                }
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise FileError(path, "Not a lock of this command.") from error
 
     def get(self, slug: str) -> Synced | None:
         """Return what is known of a type, None if it has never been the same."""
-        found = self._servers.get(self._server, {}).get(slug)
-        return None if found is None else Synced(**found)
+        return self._servers.get(self._server, {}).get(slug)
 
     def set(self, types: Mapping[str, Synced]) -> None:
         """Store that types are the same."""
         known = self._servers.setdefault(self._server, {})
         before = dict(known)
-        known |= {
-            slug: {"revision": each.revision, "files": each.files} for slug, each in types.items()
-        }
+        known |= types
         if known == before and self._path.is_file():
             return
-        text = json.dumps({"servers": self._servers}, indent=2, sort_keys=True)
+        servers = {
+            server: {slug: asdict(each) for slug, each in synced.items()}
+            for server, synced in self._servers.items()
+        }
+        text = json.dumps({"servers": servers}, indent=2, sort_keys=True)
         self._path.write_text(f"{text}\n", encoding="utf-8")
 
 

@@ -114,6 +114,8 @@ class Server:
             body = response.json()
         except (httpx.HTTPError, ValueError) as error:
             raise ServerError(f"{self.url}: {error or type(error).__name__}") from error
+        if not isinstance(body, dict):
+            raise ServerError(f"{self.url}: {response.status_code} without a JSON object")
         errors = body.get("errors") or []
         if response.status_code == INVALID and errors:
             raise InvalidTypesError([(each["pointer"], each["detail"]) for each in errors])
@@ -121,8 +123,7 @@ class Server:
             raise ConflictError([int(each["pointer"].split("/")[2]) for each in errors])
         if not response.is_success:
             raise ServerError(f"{self.url}: {response.status_code} {body.get('detail', '')}")
-        found: Mapping[str, Any] = body
-        return found
+        return body
 
 
 def _server_type(found: Mapping[str, Any]) -> ServerType:
