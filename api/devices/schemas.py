@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import msgspec
 from bson import ObjectId
@@ -20,6 +20,7 @@ from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.validation import FieldProblem, ProblemCollector, enum_of
 
+from ..http.field_errors import ONE_OF, missing_one
 from ..http.fields import (
     DeviceId,
     Language,
@@ -75,7 +76,7 @@ def described(
         complete = msgspec.defstruct(
             structure.__name__,
             [*own[:place], *fields, *own[place:]],
-            namespace={"__doc__": structure.__doc__},
+            namespace={"__doc__": structure.__doc__, ONE_OF: getattr(structure, ONE_OF, ())},
             module=structure.__module__,
             kw_only=True,
             frozen=True,
@@ -193,6 +194,8 @@ Token = Annotated[
 class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A device to register. Omitted fields are cleared."""
 
+    ONE_OF: ClassVar[Sequence[Sequence[str]]] = (("device_token", "subscription"),)
+
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
     device_token: Token | UnsetType = UNSET
     subscription: PushSubscriptionRequest | UnsetType = UNSET
@@ -276,7 +279,7 @@ def parse_registration(body: DeviceRequest) -> tuple[Registration, Sequence[Fiel
     problems.check_identifier(body.user_id, "/user_id")
     credential = _credential(body, problems)
     if body.device_token is UNSET and body.subscription is UNSET:
-        problems.add("/device_token", "required", "`device_token` or `subscription` is required.")
+        problems.add(*missing_one(DeviceRequest.ONE_OF[0]))
     is_browser = PLATFORMS.get(body.platform) is Platform.WEB
     if body.subscription is not UNSET and body.platform in PLATFORMS and not is_browser:
         problems.add("/platform", "no_browser", "A subscription is of the platform web.")

@@ -2,7 +2,7 @@
 
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,6 +18,8 @@ from notifications.validation import (
 from .field_hints import HintBudget, field_hint
 
 UNKNOWN = "unknown_field"
+ONE_OF = "ONE_OF"
+"""The class variable with the fields of a structure of which one is required, in groups."""
 _PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 
 
@@ -32,6 +34,12 @@ def find_errors(
     search = _Search(structure, budget or HintBudget())
     search.check(value, structure, pointer)
     return search.problems.problems
+
+
+def missing_one(names: Sequence[str], pointer: str = "") -> tuple[str, str, str]:
+    """Return the problem of a body that has none of these fields: pointer, code, and text."""
+    listed = " or ".join(f"`{name}`" for name in names)
+    return f"{pointer}/{names[0]}", "required", f"{listed} is required."
 
 
 class _Search:
@@ -81,6 +89,9 @@ class _Search:
         for name in required:
             if name not in value:
                 self.problems.add(f"{pointer}/{name}", "required", "The field is required.")
+        for names in getattr(structure, ONE_OF, ()):
+            if not value.keys() & set(names):
+                self.problems.add(*missing_one(names, pointer))
 
     def _hint(self, name: str, structure: Any) -> str:
         if not self._budget.take():
