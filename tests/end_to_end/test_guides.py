@@ -16,6 +16,7 @@ from django.core.management import get_commands, load_command_class
 
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
+from devices.push_keys import new_key
 from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import types
@@ -148,6 +149,11 @@ def test_login_code_is_accepted_with_its_channels(app: App) -> None:
     assert steps == {"sms": 1, "whatsapp": 2, "email": 3}
 
 
+def test_browser_is_registered(app: App, settings: Any) -> None:
+    settings.WEBPUSH_KEYS = (new_key().private_text,)
+    assert statuses(run(app, GUIDES / "web_push.md")) == [201]
+
+
 def test_limit_is_set_for_all_and_for_one(app: App) -> None:
     app.put("/recipients/ada", {"email": "ada@example.com"})
     assert statuses(run(app, GUIDES / "limits.md")) == [201, 200, 200]
@@ -183,7 +189,7 @@ def test_digest_is_listed_sent_and_cancelled(app: App) -> None:
 
 def test_each_page_with_requests_is_tested() -> None:
     tested = {"README", "quickstart", "callbacks", "inbox", "send", "plans", "limits", "digests"}
-    tested |= {"login_codes"}
+    tested |= {"login_codes", "web_push"}
     recorded = {"developing"}  # One run on a stack, with its log and documents.
     assert {page.stem for page in PAGES if curl_commands(page)} == tested | recorded
 
