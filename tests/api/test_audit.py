@@ -13,6 +13,7 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifyproject.platform.audit import Unaudited
 from tests.support.clients.api import App, new_app
+from tests.support.clients.browsers import subscription
 from tests.support.clients.inbox import token as inbox_token
 from tests.support.clients.isolation_requests import SAMPLES
 from tests.support.clients.live_data import seed
@@ -21,6 +22,7 @@ from tests.support.factories import notifications as factories
 from tests.support.samples import sampled
 
 WRITES = [route for route in ROUTES if route[1] != "GET"]
+BROWSER = "https://web.push.apple.com/adas"
 ADDRESSES = ("@example.com", "+44", "a-token-of")
 NEW_MEMBER = replace(SAMPLES["topic-member", "PUT"], path="/topics/tea/members/bob")
 
@@ -45,6 +47,9 @@ def in_state_for(route: Route, app: App, named: dict[str, str]) -> dict[str, str
         app.put("/limits/discarded", {"max": 3, "period_seconds": 604_800})
     if route == ("recipient-limit", "DELETE"):
         app.put("/recipients/ada/limits/held", {"max": 1})
+    if route[0] in ("device-subscription", "inbox-browser"):
+        body = {"user_id": "ada", "platform": "web", "subscription": subscription(BROWSER)}
+        assert app.put("/devices", body).json()["id"] == named["browser"]
     if route[0] == "callback-replay":
         outbox.fail_pending(client_id=app.id, reason="a test")
     return named

@@ -137,7 +137,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("limit", "DELETE"): _words("/limits/discarded"),
     ("type-files", "GET"): _words("/type-files"),
     ("type-files", "POST"): _words(
-        "/type-files", {"types": [{"slug": "parcel_lost", "definition": KIND}]}
+        "/type-files", {"types": [{"slug": "parcel_found", "definition": KIND}], "publish": True}
     ),
     ("types", "GET"): _words("/types"),
     ("type", "GET"): _words(TYPE),
