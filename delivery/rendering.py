@@ -94,7 +94,7 @@ def _defer_undecryptable(
     log.error("decryption_failed", delivery_id=claimed.delivery_id, reason=str(problem))
     reason = f"Sensitive data can't be decrypted: {problem}."
     until = now + KEY_RETRY_DELAY
-    may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
+    may_defer = retry.may_defer(until=until, state=claimed.retry_state)
     # Failed also if it expires meanwhile: only an operator can restore the key.
     status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
     return NotSent(claimed, status, FailureCode.DECRYPTION_FAILED, reason, at)

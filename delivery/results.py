@@ -191,8 +191,7 @@ def _waits_for_skipped_devices(
             held_reason=held,
         )
         for at, code, reason, held in waits
-        if at is not None
-        and retry.may_defer(until=max(at, now), state=claimed.retry_state, now=now)
+        if at is not None and retry.may_defer(until=max(at, now), state=claimed.retry_state)
     ]
 
 

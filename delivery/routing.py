@@ -476,7 +476,6 @@ def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
         _hold(
             waiting.claimed,
             waiting.until,
-            now,
             Hold(
                 reason=waiting.reason,
                 provider=waiting.provider.name,
@@ -504,15 +503,15 @@ def _outage_details(held: Sequence[_Held]) -> Mapping[tuple[WaitReason, str], st
     return found
 
 
-def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, hold: Hold) -> NotSent:
+def _hold(claimed: ClaimedDelivery, until: datetime, hold: Hold) -> NotSent:
     """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
     # A delivery that expires earlier is held until then, since staff may end the outage. In a plan
     # it expires at once, so that the next step has the remaining time.
     held, state = hold.reason, claimed.retry_state
     code, reason = FailureCode.CHANNEL_UNAVAILABLE, _REASON_TEXTS[held]
-    if retry.is_outage_too_long(state=state, now=now):
+    if retry.is_outage_too_long(state):
         return NotSent(claimed, S.FAILED, code, reason)
-    if retry.may_defer(until=until, state=state, now=now):
+    if retry.may_defer(until=until, state=state):
         return NotSent(claimed, S.PENDING, code, reason, until, held, hold=hold)
     if claimed.later_channels:
         reason = f"{reason} {EXPIRES_WHILE_HELD}"

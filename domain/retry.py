@@ -69,7 +69,9 @@ class RetryState:
     uncounted_attempts: int
     """Attempts that an outage or a rate limit ended. They don't count against ``max_attempts``."""
     max_attempts: int
-    first_due_at: datetime
+    held_for: timedelta
+    """How long outages and the provider's rate limits have held it. Other waits, such as quiet
+    hours or a cap, don't count."""
     expires_at: datetime | None
 
     @property
@@ -179,19 +181,19 @@ def _retry_uncounted(
         pause = timedelta(seconds=error.retry_after or 0)
     longer = pause + min(pause * REFUSED_SHARE, MAX_REFUSED_DELAY)
     at = now + max(wait, pause if _is_expired_at(now + longer, state) else longer)
-    if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(at, state):
+    if is_outage_too_long(state) or _is_expired_at(at, state):
         return GiveUp(error.code)
     return RetryUncounted(at)
 
 
-def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
-    """Return whether a delivery may wait: it neither expires by ``until`` nor waits too long."""
-    return not is_outage_too_long(state=state, now=now) and not _is_expired_at(until, state)
+def may_defer(*, until: datetime, state: RetryState) -> bool:
+    """Return whether a delivery may wait: it neither expires by ``until`` nor was held too long."""
+    return not is_outage_too_long(state) and not _is_expired_at(until, state)
 
 
-def is_outage_too_long(*, state: RetryState, now: datetime) -> bool:
-    """Return whether a delivery has been due for MAX_OUTAGE. It fails then, and staff see it."""
-    return now - state.first_due_at >= MAX_OUTAGE
+def is_outage_too_long(state: RetryState) -> bool:
+    """Return whether outages have held a delivery for MAX_OUTAGE. It fails then: staff see it."""
+    return state.held_for >= MAX_OUTAGE
 
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:

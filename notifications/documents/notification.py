@@ -94,6 +94,7 @@ class DeliveryDocument(TypedDict):
     failure_reason: NotRequired[str | None]
     held_reason: NotRequired[str | None]
     holds: NotRequired[list[HoldDocument] | None]
+    held_ms: NotRequired[int | None]
     ready_at: NotRequired[datetime | None]
     ended_at: NotRequired[datetime | None]
     accepted_targets: list[str]

@@ -85,6 +85,7 @@ class Migration(migrations.Migration):
                 ('failure_reason', models.CharField(blank=True, max_length=500, null=True)),
                 ('held_reason', models.CharField(blank=True, max_length=40, null=True)),
                 ('holds', django_mongodb_backend.fields.EmbeddedModelArrayField(blank=True, embedded_model=notifications.models.notification.Hold, null=True)),
+                ('held_ms', models.IntegerField(blank=True, null=True)),
                 ('ready_at', models.DateTimeField(blank=True, null=True)),
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('accepted_targets', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),

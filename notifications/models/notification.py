@@ -117,6 +117,8 @@ class Delivery(EmbeddedModel):
     """Pending: the WaitReason that the failure code doesn't give, or none. Expired: the outage."""
     holds = EmbeddedModelArrayField(Hold, null=True, blank=True)
     """The outages that held it, oldest first. Missing without one."""
+    held_ms = models.IntegerField(null=True, blank=True)
+    """How long these, and the provider's rate limits, have held it. Missing if they never did."""
     ready_at = optional_datetime()
     """Until when it was last held: the time before is no latency. Missing if it never was."""
     ended_at = optional_datetime()

@@ -109,6 +109,7 @@ def reopen(
             "max_attempts": Computed({"$add": ["$$d.attempt_count", granted]}),
             "earlier_attempts": Computed("$$d.attempt_count"),
             "uncounted_attempts": 0,
+            "held_ms": None,
             "failed_at": None,
             # The reason of a failure stays until the next attempt. That of a suppression is over.
             "failure_code": _unless_suppressed("$$d.failure_code"),
@@ -149,7 +150,7 @@ def make_due_now(
         # A delivery due by ``updated_at`` was made due by a concurrent call with a later ``now``.
         {"$gt": ["$$d.next_attempt_at", {"$max": [now, "$updated_at"]}]},
     ]
-    first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
+    is_new = {"$eq": ["$$d.attempt_count", 0]}
     if retries_of is not None:
         names = [channel.value for channel in retries_of]
         conditions += [{"$in": ["$$d.channel", names]}, {"$gt": ["$$d.attempt_count", 0]}]
@@ -159,7 +160,8 @@ def make_due_now(
         conditions,
         {
             "next_attempt_at": now,
-            "first_due_at": Computed(first),
+            "first_due_at": Computed({"$cond": [is_new, now, "$$d.first_due_at"]}),
+            "held_ms": Computed({"$cond": [is_new, None, "$$d.held_ms"]}),
             "digest_id": None,
             "skips_digest": Computed(
                 {"$or": ["$$d.skips_digest", {"$gt": ["$$d.digest_id", None]}]}
@@ -229,6 +231,7 @@ def reschedule(
             "claim_count": 0,
             "first_due_at": due_at,
             "next_attempt_at": due_at,
+            "held_ms": None,
             "digest_id": None,
         },
         now=now,

@@ -17,7 +17,7 @@ from domain.states import OPEN, AttemptStatus, Category, DeliveryStatus, Priorit
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
-from .reading import content_of, current_hold, holds_of, recipient_of
+from .reading import content_of, current_hold, held_for, holds_of, recipient_of
 from .references import AttemptReference
 
 S = DeliveryStatus
@@ -37,6 +37,10 @@ class ClaimedDelivery:
     """Attempts since the last reopening that an outage ended, which don't use up a retry."""
     max_attempts: int
     first_due_at: datetime
+    held_for: timedelta = timedelta(0)
+    """How long outages and the provider's rate limits have held it since the last reopening."""
+    held_until: datetime | None = None
+    """Until when an outage held it before this claim."""
     client_id: ObjectId
     type: str
     category: Category
@@ -136,7 +140,7 @@ class ClaimedDelivery:
             attempt_count=self.attempt_count - self.earlier_attempts,
             uncounted_attempts=self.uncounted_attempts,
             max_attempts=self.max_attempts - self.earlier_attempts,
-            first_due_at=self.first_due_at,
+            held_for=self.held_for,
             expires_at=self.expires_at,
         )
 
@@ -227,6 +231,8 @@ def claimed_delivery_of(
         max_attempts=delivery["max_attempts"],
         earlier_attempts=delivery.get("earlier_attempts") or 0,
         first_due_at=delivery["first_due_at"],
+        held_for=held_for(delivery),
+        held_until=delivery.get("next_attempt_at") if hold is not None else None,
         client_id=document["client_id"],
         type=document["type"],
         category=Category(document["category"]),
@@ -256,7 +262,7 @@ def claimed_delivery_of(
         ),
         created_at=document["created_at"],
         ignores_limits=document.get("ignores_limits", False),
-        hold=current_hold(delivery),
+        hold=hold,
         holds=holds_of(delivery),
         is_marked_read="marked_read_at" in document,
         is_acted="acted_at" in document,

@@ -35,6 +35,8 @@ from .pipelines import (
 from .steps import match_unreached
 
 S = DeliveryStatus
+_OUTAGE_CODES = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.DECRYPTION_FAILED})
+"""Failure codes of deliveries that wait for something which staff must mend."""
 UNSENT_ENDS = frozenset({S.EXPIRED, S.SUPPRESSED, S.CANCELLED})
 LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
 LEASES = Leases(collection=notifications, length=LEASE, max_claims=3)
@@ -349,6 +351,8 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
         changes["ready_at"] = s.next_attempt_at
+        if s.code is not FailureCode.QUIET_HOURS:
+            changes |= _held_until(s, now)
         changes["uncounted_attempts"] = s.claimed.uncounted_attempts + 1
     if s.status is S.PENDING and s.code is FailureCode.CHANNEL_UNAVAILABLE:
         changes |= with_hold(
@@ -379,6 +383,8 @@ def _not_sent_fields(unsent: NotSent, now: datetime) -> dict[str, Any]:
         fields |= {"digest_id": None, "digest_epoch": None}
     if unsent.status is S.PENDING:
         fields["ready_at"] = unsent.next_attempt_at
+    if unsent.code in _OUTAGE_CODES:
+        fields |= _held_until(unsent, now)
     if unsent.hold is not None:
         fields |= with_hold(unsent.claimed, unsent.hold)
     if "failed_at" in fields and (hold := unsent.hold or unsent.claimed.hold) is not None:
@@ -391,6 +397,16 @@ def _not_sent_fields(unsent: NotSent, now: datetime) -> dict[str, Any]:
         "next_attempt_at": unsent.next_attempt_at,
         **fields,
     }
+
+
+def _held_until(held: Settlement | NotSent, now: datetime) -> dict[str, Any]:
+    """Return the change that adds a wait to the time for which outages have held a delivery."""
+    if held.next_attempt_at is None or held.next_attempt_at <= now:
+        return {}
+    # Until a worker has time for it, the same outage goes on.
+    since = min(held.claimed.held_until or now, now)
+    total = held.claimed.held_for + (held.next_attempt_at - since)
+    return {"held_ms": total // timedelta(milliseconds=1)}
 
 
 def _failure(ended: Settlement | NotSent, now: datetime) -> dict[str, Any]:

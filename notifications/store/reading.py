@@ -1,5 +1,7 @@
 """Reads the parts of a stored notification: its recipient, its content, and its holds."""
 
+from datetime import timedelta
+
 from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
@@ -75,6 +77,11 @@ def holds_of(delivery: DeliveryDocument) -> tuple[Hold, ...]:
         )
         for hold in delivery.get("holds") or ()
     )
+
+
+def held_for(delivery: DeliveryDocument) -> timedelta:
+    """Return how long outages have held a delivery since it last started over."""
+    return timedelta(milliseconds=delivery.get("held_ms") or 0)
 
 
 def current_hold(delivery: DeliveryDocument) -> Hold | None:

@@ -34,6 +34,7 @@ from .pipelines import (
     sent_changes,
     update,
 )
+from .reading import held_for
 from .references import AttemptReference
 
 S = DeliveryStatus
@@ -105,7 +106,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
                 attempt_count=delivery["attempt_count"] - (delivery.get("earlier_attempts") or 0),
                 uncounted_attempts=delivery["uncounted_attempts"],
                 max_attempts=delivery["max_attempts"] - (delivery.get("earlier_attempts") or 0),
-                first_due_at=delivery["first_due_at"],
+                held_for=held_for(delivery),
                 expires_at=document.get("expires_at"),
             ),
             provider=delivery.get("ambiguous_provider") or "",

@@ -149,9 +149,7 @@ def test_outage_does_not_use_up_the_last_attempt() -> None:
 
 
 def test_outage_beyond_the_limit_is_a_counted_failure() -> None:
-    settlement = settle_one(
-        ProviderUnavailableError("down"), first_due_at=NOON - timedelta(hours=72)
-    )
+    settlement = settle_one(ProviderUnavailableError("down"), held_for=MAX_OUTAGE)
     assert (settlement.status, settlement.uncounted) == (S.FAILED, False)
     assert settlement.code is FailureCode.CHANNEL_UNAVAILABLE
 
@@ -249,7 +247,7 @@ def test_outage_beside_exhausted_retries_stays_pending() -> None:
 
 
 def test_outage_of_all_devices_ends_at_the_limit() -> None:
-    past = {"first_due_at": NOON - MAX_OUTAGE}
+    past = {"held_for": MAX_OUTAGE}
     assert combined(channel_unavailable(), **past).status is S.FAILED
     assert combined(channel_unavailable(), accepted(), **past).status is S.SENT
 
@@ -272,7 +270,7 @@ def test_retry_does_not_wait_for_a_blocked_platform() -> None:
     assert not settlement.uncounted
 
 
-@each_case("fields", [{"first_due_at": NOON - MAX_OUTAGE}, {"expires_at": NOON + 15 * MINUTE}])
+@each_case("fields", [{"held_for": MAX_OUTAGE}, {"expires_at": NOON + 15 * MINUTE}])
 def test_blocked_platform_is_not_waited_for_beyond_the_limit(fields: dict[str, Any]) -> None:
     held = {"blocked_until": NOON + 15 * MINUTE, **fields}
     assert delivery_status(combined(accepted(), **held)) == (S.SENT, None, None)

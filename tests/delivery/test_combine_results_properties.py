@@ -113,7 +113,7 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
         uncounted_attempts=draw(st.integers(0, attempt_count - 1)),
         max_attempts=draw(st.integers(1, 11)),
         priority=draw(st.sampled_from(Priority)),
-        first_due_at=NOON - draw(st.timedeltas(timedelta(0), 100 * HOUR)),
+        held_for=draw(st.timedeltas(timedelta(0), 100 * HOUR)),
         expires_at=draw(later),
         accepted_targets=("old",) if with_devices and draw(st.booleans()) else (),
     )

@@ -23,7 +23,14 @@ from notifyproject.platform.crash_points import Boundary
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes.mongo_failpoints import fail_commands
-from tests.support.fakes.provider import ScriptedProvider, by_recipient, refused, timeout
+from tests.support.fakes.provider import (
+    ScriptedProvider,
+    accepted,
+    by_recipient,
+    channel_unavailable,
+    refused,
+    timeout,
+)
 from tests.support.tables import each_case
 from tests.support.threads import at_once
 
@@ -84,6 +91,24 @@ def test_text_beyond_the_cap_is_held_until_midnight_and_then_sent(fcm: ScriptedP
     assert statuses(ids[2]) == ["sent"]
     assert len(fcm.seen) == 3
     assert (used(), used(at=MIDNIGHT)) == ((4, 0), (2, 0))
+
+
+def test_outage_does_not_end_a_text_that_a_cap_has_held_for_days(fcm: ScriptedProvider) -> None:
+    held, at = text(content=TWO_PARTS), NOON
+    for _ in range(4):
+        deliver(*[text() for _ in range(4)], at=at)
+        deliver(held, at=at)
+        assert state(held)["failure_code"] == "over_daily_units"
+        at = state(held)["next_attempt_at"]
+    fcm.always(channel_unavailable)
+    deliver(held, at=at)
+    assert (state(held)["status"], state(held)["failure_code"]) == (
+        "pending",
+        "channel_unavailable",
+    )
+    fcm.always(accepted)
+    deliver(held, at=at + timedelta(hours=1))
+    assert statuses(held) == ["sent"]
 
 
 @pytest.mark.usefixtures("fcm")

@@ -114,7 +114,7 @@ def test_all_wait_for_the_earliest_probe(first: ScriptedProvider, second: Script
     [
         ({}, (S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, NOON + 5 * MINUTE)),
         (
-            {"first_due_at": NOON - MAX_OUTAGE},
+            {"held_for": MAX_OUTAGE},
             (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, None),
         ),
         (

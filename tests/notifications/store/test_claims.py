@@ -1,5 +1,7 @@
 """What a claimed delivery has for its attempt."""
 
+from datetime import timedelta
+
 from bson import ObjectId
 
 from domain.channels import Channel
@@ -14,7 +16,7 @@ def test_claim_has_the_reference_of_its_attempt() -> None:
 
 
 def test_claim_has_the_retry_state() -> None:
-    claim = claimed(attempt_count=3, uncounted_attempts=1)
+    claim = claimed(attempt_count=3, uncounted_attempts=1, held_for=timedelta(hours=1))
     assert claim.retry_state.counted_attempts == 2
     assert claim.retry_state.priority is claim.priority
-    assert claim.retry_state.first_due_at == claim.first_due_at
+    assert claim.retry_state.held_for == claim.held_for

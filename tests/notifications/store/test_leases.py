@@ -10,7 +10,9 @@ from bson import ObjectId
 from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
+from domain.retry import MAX_OUTAGE
 from domain.states import DeliveryStatus
+from domain.wait_reasons import Hold, WaitReason
 from notifications.store import acceptance, leases, recovery
 from notifications.store.acceptance import Accepted
 from notifications.store.claims import ClaimedDelivery, NotSent
@@ -221,3 +223,43 @@ def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str)
     assert attempts(claim.notification_id) == []
     assert bool(document["error_history"]) is (status is S.FAILED)
     assert ("failed_at" in document) is (status is S.FAILED)
+
+
+@each_case(
+    "code, held_reason",
+    [
+        (FailureCode.QUIET_HOURS, None),
+        (FailureCode.OVER_LIMIT, None),
+        (FailureCode.OVER_DAILY_UNITS, None),
+        (FailureCode.IN_DIGEST, None),
+        (FailureCode.RATE_LIMITED, WaitReason.RATE_LIMITED),
+        (FailureCode.RECIPIENT_RATE_LIMITED, WaitReason.RATE_LIMITED),
+    ],
+)
+def test_own_waits_are_no_outage(code: FailureCode, held_reason: WaitReason | None) -> None:
+    """However long a rule or our own rate holds a delivery, a first outage doesn't end it."""
+    claim, until = claimed(), NOON + MAX_OUTAGE
+    wait = {"code": code, "held_reason": held_reason, "next_attempt_at": until}
+    leases.settle_not_sent([not_sent(claim, S.PENDING, **wait)], now=NOON)
+    (again,) = claim_ids(claim.notification_id, at=until)
+    assert again.held_for == timedelta(0)
+    assert "held_ms" not in delivery(read(claim.notification_id))
+
+
+def test_outages_add_up_without_the_waits_between_them() -> None:
+    """Nor does a night between two of them, and a worker that comes late is part of the outage."""
+    hold = Hold(reason=WaitReason.CIRCUIT_OPEN, provider="sendgrid", since=NOON)
+    outage = {"code": FailureCode.CHANNEL_UNAVAILABLE, "held_reason": hold.reason, "hold": hold}
+    notification_id, at, found = accepted()["_id"], NOON, []
+    waits = [(outage, 0), (outage, 5), (outage, 0), ({}, 0), (outage, 5)]
+    for fields, late in waits:
+        at += late * MINUTE
+        (claim,) = claim_ids(notification_id, at=at)
+        until = at + 10 * MINUTE
+        deferred = not_sent(claim, S.PENDING, **fields, next_attempt_at=until)
+        leases.settle_not_sent([deferred], now=at)
+        at = until
+        (again,) = claim_ids(notification_id, at=at)
+        leases.release([again], now=at)
+        found.append(again.held_for // MINUTE)
+    assert found == [10, 25, 35, 35, 45]

@@ -144,7 +144,8 @@ def test_failed_delivery_is_reopened_with_more_attempts() -> None:
 
 def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> None:
     begun = started(max_attempts=2)
-    uncounted = factories.settlement(begun, S.PENDING, uncounted=True, next_attempt_at=NOON)
+    held = {"uncounted": True, "next_attempt_at": LATER}
+    uncounted = factories.settlement(begun, S.PENDING, **held)
     leases.settle([uncounted], now=NOON)
     for reopenings in range(1, 4):
         failing = start(claim(begun.notification_id, at=LATER), at=LATER)
@@ -158,6 +159,7 @@ def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> 
         again = claim(begun.notification_id, at=LATER)
         state = again.retry_state
         assert (state.attempt_count, state.uncounted_attempts, state.max_attempts) == (0, 0, 2)
+        assert state.held_for == timedelta(0)
         leases.release([again], now=LATER)
 
 

@@ -259,7 +259,7 @@ def retry_state(**fields: Any) -> RetryState:
         "attempt_count": 1,
         "uncounted_attempts": 0,
         "max_attempts": 4,
-        "first_due_at": FIXED_NOON,
+        "held_for": timedelta(0),
         "expires_at": None,
     }
     return RetryState(**(default | fields))
