@@ -151,6 +151,14 @@ class ProviderShare:
             isinstance(permission, Blocked) and permission.is_pause for permission in found
         )
 
+    def rate_code(self, reference: str) -> FailureCode:
+        """Return the failure code of a delivery whose scopes are paused: rooms, hosts, countries.
+
+        Only a room is a recipient of its own. Behind another scope are many.
+        """
+        is_own = all(t.room and t.scope == t.room for t in self.targets[reference])
+        return FailureCode.RECIPIENT_RATE_LIMITED if is_own else FailureCode.RATE_LIMITED
+
     def replaces(self, other: "ProviderShare", reference: str) -> bool:
         """Return whether this provider could send a delivery now in place of another one."""
         own, others = self.targets[reference], other.targets[reference]
@@ -307,7 +315,7 @@ def choose_routes(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
             if share.is_rate_limited(claimed.reference):
-                not_sent.append(_wait_for_rate(claimed, until, FailureCode.RECIPIENT_RATE_LIMITED))
+                not_sent.append(_wait_for_rate(claimed, until, share.rate_code(claimed.reference)))
                 continue
             is_paused = share.provider.name in paused
             reason = WaitReason.PROVIDER_PAUSED if is_paused else WaitReason.CIRCUIT_OPEN
@@ -432,7 +440,10 @@ def _apply_rate_limit(
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        _wait_for_rate(claim, first + index * step, FailureCode.RATE_LIMITED)
+        replace(
+            _wait_for_rate(claim, first + index * step, FailureCode.RATE_LIMITED),
+            rate_of=share.provider.account,
+        )
         for index, claim in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited

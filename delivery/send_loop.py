@@ -10,7 +10,6 @@ from itertools import islice
 import structlog
 
 from domain import retry
-from domain.errors import FailureCode
 from domain.time import Clock
 from notifications.store import leases
 from notifications.store.claims import NotSent
@@ -195,7 +194,7 @@ class SendLoop:
                     settlement.record_answers(self._runtime, route, [], self._clock(), self._report)
         finally:
             lane.window.adjust(-unused)
-        held = self._keep_rate_limited(lane, not_sent, by_reference, now, began)
+        held = self._keep_rate_limited(not_sent, by_reference, now, began)
         settlement.hold_or_end(held, self._clock(), self._report)
 
     def _await_rate(self, lanes: Sequence[_Lane]) -> list[_Lane]:
@@ -212,7 +211,6 @@ class SendLoop:
 
     def _keep_rate_limited(
         self,
-        lane: _Lane,
         not_sent: Sequence[NotSent],
         by_reference: Mapping[str, PreparedDelivery],
         now: datetime,
@@ -220,24 +218,37 @@ class SendLoop:
     ) -> list[NotSent]:
         """Let deliveries wait in the batch if they soon get a token; return the others.
 
-        With a backlog, each would otherwise be claimed, rendered, and held many times.
+        With a backlog, each would otherwise be claimed, rendered, and held many times. They wait in
+        the lane of the provider whose token they need, which after a failover isn't the lane that
+        they come from. What a full room or a country holds isn't worth the wait of others.
         """
         until = now + timedelta(seconds=self._rate_wait_end - began)
-        kept, held = [], []
+        kept: dict[str, list[tuple[datetime, PreparedDelivery]]] = {}
+        held = []
         for unsent in not_sent:
             at = unsent.next_attempt_at
-            # A room that is full isn't worth the wait of others.
-            if unsent.code is FailureCode.RATE_LIMITED and at is not None and at <= until:
-                kept.append((at, by_reference[unsent.claimed.reference]))
+            if unsent.rate_of and at is not None and at <= until:
+                delivery = by_reference[unsent.claimed.reference]
+                kept.setdefault(unsent.rate_of, []).append((at, delivery))
             else:
                 held.append(unsent)
-        if kept:
-            groups = group_by_request(lane.provider, [delivery for _, delivery in kept])
+        for account, some in kept.items():
+            lane = self._lane_of(account)
+            groups = group_by_request(lane.provider, [delivery for _, delivery in some])
             lane.waiting.extendleft(reversed(groups))
-            wait = (min(at for at, _ in kept) - now).total_seconds()
+            wait = (min(at for at, _ in some) - now).total_seconds()
             lane.next_start = began + max(wait, RATE_CHECK_SECONDS)
-            self._runtime.rate_waits.setdefault(lane.provider.account, set()).add(self)
+            self._runtime.rate_waits.setdefault(account, set()).add(self)
         return held
+
+    def _lane_of(self, account: str) -> _Lane:
+        for lane in self._lanes:
+            if lane.provider.account == account:
+                return lane
+        provider = next(p for p in self._providers if p.account == account)
+        lane = _Lane(provider, self._runtime.windows.of(provider), time.monotonic())
+        self._lanes.append(lane)
+        return lane
 
     def _end_rate_wait(self) -> None:
         for lane in self._lanes:

@@ -213,13 +213,15 @@ class NotSent:
     """The digest that it joins."""
     hold: Hold | None = None
     """The outage that holds it from now on."""
+    rate_of: str = ""
+    """The provider account for whose next token it waits."""
 
 
 def claimed_delivery_of(
     document: NotificationDocument, delivery: DeliveryDocument, *, token: str, lease_until: datetime
 ) -> ClaimedDelivery:
     """Return a delivery of a notification's document, for the holder of its claim or digest."""
-    late = delivery.get("skip_if_late")
+    late, hold = delivery.get("skip_if_late"), current_hold(delivery)
     return ClaimedDelivery(
         notification_id=document["_id"],
         channel=Channel(delivery["channel"]),

@@ -8,7 +8,7 @@ import pytest
 import redis
 from bson import ObjectId
 
-from delivery import circuit_breaker, feedback, rate_limiter
+from delivery import circuit_breaker, feedback, rate_limiter, routing
 from delivery.circuit_breaker import (
     ACCOUNT,
     FIRST_WAIT,
@@ -29,9 +29,9 @@ from delivery.results import TargetResult
 from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
 from domain.channels import Channel
-from domain.errors import FailureCode, Reach
+from domain.errors import Reach
 from domain.wait_reasons import WaitReason
-from providers.contract import Message
+from providers.contract import Message, SendTarget
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery
 from tests.support.factories.routes import choose, one, several
@@ -207,11 +207,21 @@ def test_paused_room_waits_without_delaying_others(first: ScriptedProvider) -> N
     (route,), (waiting,) = choose(claims, first, platforms=[["dev"], ["ops"], ["hr"]])
     assert route.claims == [claims[0], claims[2]]
     assert (waiting.claimed, waiting.next_attempt_at) == (claims[1], NOON + 20 * SECOND)
-    assert (waiting.code, waiting.held_reason, waiting.hold) == (
-        FailureCode.RECIPIENT_RATE_LIMITED,
-        WaitReason.RATE_LIMITED,
-        None,
+    assert (waiting.held_reason, waiting.hold) == (WaitReason.RATE_LIMITED, None)
+
+
+@each_case("room, code", [("ops", "recipient_rate_limited"), ("", "rate_limited")])
+def test_only_a_room_is_a_recipient_of_its_own(
+    first: ScriptedProvider, room: str, code: str
+) -> None:
+    """Behind a country or the host of a push service are many recipients."""
+    CircuitReporter().pause(circuit(first, "ops"), now=NOON, retry_after=20)
+    claim = one()
+    targets = {claim.reference: (SendTarget(address="x", platform="ops", room=room),)}
+    _, (waiting,) = routing.choose_routes(
+        SendingRuntime(), [claim], providers=[first], targets=targets, paused={}, now=NOON
     )
+    assert waiting.code == code
 
 
 def test_open_circuit_outlasts_a_pause(first: ScriptedProvider) -> None:

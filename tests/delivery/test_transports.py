@@ -1,6 +1,7 @@
 """Channels with several transports: each target is sent to by a provider that accepts it."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +14,9 @@ from delivery.routing import Route
 from delivery.runtime import SendingRuntime
 from devices.models import Platform
 from domain.channels import Channel
+from domain.time import utc_now
 from notifications.store.claims import ClaimedDelivery, NotSent
+from notifyproject.platform import process
 from providers.contract import SendRequest, SendResult, SendTarget
 from tests.support.factories.notifications import FIXED_NOON, NOON, device, tries
 from tests.support.factories.push import deliver, delivery_status, push, state
@@ -231,3 +234,31 @@ def test_slow_provider_delays_no_other(
         device(f"browser-{n}", platform=Platform.WEB, user_id=f"browser-{n}")
     ids = [push(user_id=f"{name}-{n}") for n in range(count) for name in ("phone", "browser")]
     assert deliver(*ids).counts == {"sent": 2 * count}
+
+
+def test_rate_of_a_failover_delays_no_other(
+    app: Transport, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """The slow one takes over one platform alone, and the first goes on with the others."""
+    second, count = Transport("second", "ios"), 40
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (app, second))
+    settings.PROVIDER_RATES = {"second": (0.11, 1)}
+    CircuitReporter().trip(f"{app.account}/ios", now=utc_now(), retry_after=None)
+    stopping = threading.Event()
+    monkeypatch.setattr(process, "is_shutting_down", stopping.is_set)
+
+    def stop_after_the_last(_request: SendRequest) -> Outcome:
+        if len(app.seen) == count:
+            stopping.set()
+        return accepted()
+
+    app.behave = stop_after_the_last
+    for n in range(3):
+        device(f"tablet-{n}", platform=Platform.IOS, user_id=f"tablet-{n}")
+    for n in range(count):
+        device(f"phone-{n}", user_id=f"phone-{n}")
+    names = [f"tablet-{n}" for n in range(3)] + [f"phone-{n}" for n in range(count)]
+    ids = [push(user_id=name) for name in names]
+    report = pipeline.dispatch(SendingRuntime(), ids, channel=PUSH, clock=utc_now)
+    assert (len(app.seen), len(second.seen)) == (count, 1)
+    assert report.counts == {"sent": count + 1, "pending": 2}
