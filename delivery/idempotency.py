@@ -5,6 +5,7 @@ apply while the provider remembers the key of the first attempt.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain import retry
@@ -18,13 +19,22 @@ from providers.contract import IdempotentProvider, Provider
 from providers.registry import get_provider
 
 MARGIN = timedelta(minutes=1)
-"""Time before the end of a window in which nothing is repeated: clocks differ, and a send waits."""
+"""Time before the end of a window in which no request of a repeat begins: a request takes up to
+15 s, and the clocks of two workers differ."""
 FORGOTTEN = "The provider no longer remembers the first attempt."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """What an attempt repeats, and until when its request may begin."""
+
+    series: AttemptSeries
+    until: datetime
 
 
 def find_repeats(
     claims: Sequence[ClaimedDelivery], *, providers: Sequence[Provider], now: datetime
-) -> tuple[Mapping[str, AttemptSeries], list[NotSent]]:
+) -> tuple[Mapping[str, Repeat], list[NotSent]]:
     """Return what claims repeat, by reference, and those that would now be sent anew in vain.
 
     Without an ambiguous attempt at an idempotent provider, nothing is read.
@@ -36,12 +46,13 @@ def find_repeats(
         if windows and not claimed.channel.has_devices and claimed.ambiguous_provider in windows
     }
     found = find_series(by_delivery.keys())
-    repeats: dict[str, AttemptSeries] = {}
+    repeats: dict[str, Repeat] = {}
     forgotten: list[NotSent] = []
     for delivery, claimed in by_delivery.items():
         series = found.get(delivery)
-        if series is not None and _is_open(series, windows[delivery.provider], now):
-            repeats[claimed.reference] = series
+        until = _end_of(series, windows[delivery.provider]) if series is not None else now
+        if series is not None and now < until:
+            repeats[claimed.reference] = Repeat(series=series, until=until)
         elif policy_of(claimed.type) is retry.UnknownPolicy.FAIL:
             code = FailureCode.OUTCOME_UNKNOWN
             forgotten.append(NotSent(claimed, DeliveryStatus.FAILED, code, FORGOTTEN))
@@ -66,7 +77,7 @@ def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[Unkn
     return {
         by_delivery[delivery]
         for delivery, series in find_series(by_delivery.keys()).items()
-        if _is_open(series, windows[delivery.provider], now)
+        if now < _end_of(series, windows[delivery.provider])
     }
 
 
@@ -96,5 +107,5 @@ def _delivery(claimed: ClaimedDelivery) -> AmbiguousDelivery:
     )
 
 
-def _is_open(series: AttemptSeries, window: timedelta, now: datetime) -> bool:
-    return now < series.began_at + window - MARGIN
+def _end_of(series: AttemptSeries, window: timedelta) -> datetime:
+    return series.began_at + window - MARGIN

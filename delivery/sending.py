@@ -15,7 +15,6 @@ from domain.content import SensitiveContent
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.time import Clock
 from notifications.content.redaction import mask_response
-from notifications.store.attempt_series import AttemptSeries
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import crash_points, event_loop, process
 from notifyproject.platform.crash_points import Boundary
@@ -31,6 +30,7 @@ from providers.contract import (
 )
 from providers.http import TOTAL_TIMEOUT
 
+from .idempotency import Repeat
 from .results import TargetResult
 from .routing import Route
 from .window import SendWindow, SendWindows
@@ -56,7 +56,7 @@ class PreparedDelivery:
     """Sensitive values to mask if the provider repeats them in its response."""
     others_at: datetime | None = None
     """When the targets follow that the route's provider doesn't accept."""
-    repeats: AttemptSeries | None = None
+    repeats: Repeat | None = None
     """The ambiguous attempts that this one repeats at an idempotent provider."""
     blocked_until: datetime | None = None
     quiet_hours_end: datetime | None = None
@@ -207,7 +207,7 @@ async def _send_many(
     started_at, monotonic_start = clock(), time.monotonic()
     requests = [_request(delivery, target) for delivery, target in pairs]
     is_late = [
-        _is_too_late(delivery.claimed, request, started_at)
+        _is_too_late(delivery, request, started_at)
         for (delivery, _), request in zip(pairs, requests, strict=True)
     ]
     in_time = [request for request, late in zip(requests, is_late, strict=True) if not late]
@@ -242,7 +242,7 @@ async def _send_one(
 ) -> TargetResult | None:
     started_at, monotonic_start = clock(), time.monotonic()
     request = _request(delivery, target)
-    if _is_too_late(delivery.claimed, request, started_at):
+    if _is_too_late(delivery, request, started_at):
         return None
     crash_points.reach(Boundary.SEND_BEGINS)
     outcome: SendResult | ProviderError
@@ -266,8 +266,8 @@ def _request(delivery: PreparedDelivery, target: SendTarget) -> SendRequest:
     reference = claimed.reference_to(target.device_id)
     return SendRequest(
         reference=reference,
-        idempotency_key=repeats.reference if repeats else reference,
-        attempted_at=repeats.began_at if repeats else claimed.started_at,
+        idempotency_key=repeats.series.reference if repeats else reference,
+        attempted_at=repeats.series.began_at if repeats else claimed.started_at,
         notification_id=str(claimed.notification_id),
         recipient=target.address,
         recipient_name=claimed.recipient.name,
@@ -326,12 +326,17 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
     )
 
 
-def _is_too_late(claimed: ClaimedDelivery, request: SendRequest, now: datetime) -> bool:
+def _is_too_late(delivery: PreparedDelivery, request: SendRequest, now: datetime) -> bool:
+    claimed = delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.delivery_id)
         return True
     if contract.is_expired(request, now=now):
         log.info("send_aborted_expired", delivery_id=claimed.delivery_id)
+        return True
+    if delivery.repeats is not None and now >= delivery.repeats.until:
+        # It waited for the rate or the window meanwhile. The next claim decides what to do.
+        log.info("send_aborted_forgotten", delivery_id=claimed.delivery_id)
         return True
     return False
 

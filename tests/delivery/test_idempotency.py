@@ -24,6 +24,7 @@ from tests.support.fakes.provider import (
     Outcome,
     ScriptedProvider,
     accepted,
+    frozen_after_start,
     provider_error,
     timeout,
 )
@@ -165,6 +166,24 @@ def test_repeat_that_waited_too_long_is_not_sent(receiver: Receiver) -> None:
     (notification_id,) = mails(1)
     deliver(notification_id)
     sweeper.resolve_unknown_outcomes(now=NOON + 10 * MINUTE)
+    deliver(notification_id, at=NOON + WINDOW - MARGIN)
+    delivery = state(notification_id)
+    assert (delivery["status"], delivery["failure_reason"]) == ("failed", FORGOTTEN)
+    assert len(receiver.seen) == 1
+
+
+def test_repeat_whose_request_would_begin_after_the_window_is_not_sent(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the check of the batch and the request may lie the wait for a rate, and a freeze."""
+    receiver.is_answer_lost = lambda: True
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    sweeper.resolve_unknown_outcomes(now=NOON + 10 * MINUTE)
+    at = NOON + WINDOW - MARGIN - timedelta(seconds=5)
+    clock = frozen_after_start(monkeypatch, at=at, for_=timedelta(seconds=5))
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=clock)
+    assert len(receiver.seen) == 1
     deliver(notification_id, at=NOON + WINDOW - MARGIN)
     delivery = state(notification_id)
     assert (delivery["status"], delivery["failure_reason"]) == ("failed", FORGOTTEN)
