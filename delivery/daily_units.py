@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from bson import ObjectId
@@ -16,14 +16,11 @@ from notifications.catalog.texts import is_abroad, unit_caps
 from notifications.store import daily_units
 from notifications.store.claims import ClaimedDelivery, NotSent
 
+from .limits import CONTESTED_DELAY, COUNTER_RETRY_DELAY
 from .rendering import RenderedMessage
 
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
-COUNTER_RETRY_DELAY = timedelta(seconds=30)
-"""Delay if a client's counter can't be written: its texts are neither sent nor ended."""
-CONTESTED_DELAY = timedelta(seconds=2)
-"""Delay of texts whose counter other workers change all the time."""
 UNCOUNTED = "The client's parts of the day can't be counted."
 
 

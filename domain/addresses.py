@@ -19,7 +19,8 @@ _OTHER_FORMS = (
 """Brazil and Mexico: the older form, without the ninth digit, or with a 1 after the country code.
 Argentina: the 9 of a mobile number is dialled from abroad only. Benin: numbers had eight digits
 until November 2024, and keep them after 01."""
-_E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
+E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
+"""A phone number as it is stored and sent, and as providers report it."""
 _SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
 """Address whose validity depends on its domain alone; domains are cached."""
 _SIMPLE_LENGTH = 200
@@ -77,10 +78,10 @@ def normalize_email(text: str) -> str:
 def normalize_phone(text: str) -> str:
     """Return the number in E.164. Raises InvalidAddressError if it is malformed or can't exist."""
     number = trim(text)
-    if _E164.fullmatch(number) and not _is_possible(number):
+    if E164.fullmatch(number) and not _is_possible(number):
         # As WhatsApp reports it: a Mexican number with a 1 is dialled without.
         number = fold_phone(number)
-    if not _E164.fullmatch(number) or not _is_possible(number):
+    if not E164.fullmatch(number) or not _is_possible(number):
         expected = "Expected a number in E.164 form such as +351912345678"
         raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")
     return number

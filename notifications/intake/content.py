@@ -168,7 +168,8 @@ def check_texts(
             )
             if reason is not None:
                 pointer = "/content" if content.template_id is None else "/data"
-                problems.add(pointer, FailureCode.TOO_LARGE.value, f"SMS: {reason}")
+                label = delivery.channel.spec.label
+                problems.add(pointer, FailureCode.TOO_LARGE.value, f"{label}: {reason}")
 
 
 def find_text_problem(

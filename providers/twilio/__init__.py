@@ -22,19 +22,17 @@ SANDBOX_SERVICE = "MG00000000000000000000000000000001"
 
 def build() -> "Twilio":
     """Return the account. Without an account SID, it can still verify webhooks."""
+    values = Settings.of(settings)
+    user, password = values.credentials
     return _build(
         name=PROVIDER.name,
-        account_sid=settings.TWILIO_ACCOUNT_SID,
-        user=settings.TWILIO_API_KEY_SID or settings.TWILIO_ACCOUNT_SID,
-        password=(
-            settings.TWILIO_API_KEY_SECRET
-            if settings.TWILIO_API_KEY_SID
-            else settings.TWILIO_AUTH_TOKEN
-        ),
-        sender=settings.TWILIO_MESSAGING_SERVICE_SID or settings.TWILIO_FROM,
-        base_url=settings.TWILIO_URL,
+        account_sid=values.TWILIO_ACCOUNT_SID,
+        user=user,
+        password=password,
+        sender=values.sender,
+        base_url=values.TWILIO_URL,
         auth_tokens=tuple(
-            filter(None, (settings.TWILIO_AUTH_TOKEN, settings.TWILIO_SECONDARY_AUTH_TOKEN))
+            filter(None, (values.TWILIO_AUTH_TOKEN, values.TWILIO_SECONDARY_AUTH_TOKEN))
         ),
     )
 

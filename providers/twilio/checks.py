@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core import checks
 
 from .. import setting_checks
+from .variables import Settings
 
 
 def check_settings() -> Iterator[checks.CheckMessage]:
@@ -13,7 +14,7 @@ def check_settings() -> Iterator[checks.CheckMessage]:
     yield from setting_checks.base_url("TWILIO_URL", number=18)
     if not settings.TWILIO_ACCOUNT_SID:
         return
-    if not (settings.TWILIO_MESSAGING_SERVICE_SID or settings.TWILIO_FROM):
+    if not Settings.of(settings).sender:
         message = "TWILIO_ACCOUNT_SID requires TWILIO_MESSAGING_SERVICE_SID or TWILIO_FROM."
         hint = "Prefer a messaging service: it chooses the sender by country."
         yield setting_checks.error(message, hint, 19)

@@ -18,14 +18,9 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
         f"{values.TWILIO_URL.rstrip('/')}/{VERSION}/Accounts/{quote(values.TWILIO_ACCOUNT_SID)}"
         "/Messages.json?PageSize=1"
     )
-    user = values.TWILIO_API_KEY_SID or values.TWILIO_ACCOUNT_SID
-    password = (
-        values.TWILIO_API_KEY_SECRET if values.TWILIO_API_KEY_SID else values.TWILIO_AUTH_TOKEN
-    )
-    if not (values.TWILIO_MESSAGING_SERVICE_SID or values.TWILIO_FROM):
+    if not values.sender:
         raise RejectedError("Twilio needs a messaging service or a sender.")
-    status = call(
-        "Twilio", url, None, authorization=basic_credentials(user, password), timeout=timeout
-    )
+    authorization = basic_credentials(*values.credentials)
+    status = call("Twilio", url, None, authorization=authorization, timeout=timeout)
     if status != HTTPStatus.OK:
         raise RejectedError(f"Twilio responded with {status}: check account SID and token.")

@@ -58,3 +58,15 @@ class Settings(ProviderGroup):
     TWILIO_URL: str = declare(
         kinds.url(Plain.PRIVATE), "https://api.twilio.com", "address of the API"
     )
+
+    @property
+    def credentials(self) -> tuple[str, str]:
+        """User and password of requests: those of the API key if there is one."""
+        if self.TWILIO_API_KEY_SID:
+            return self.TWILIO_API_KEY_SID, self.TWILIO_API_KEY_SECRET
+        return self.TWILIO_ACCOUNT_SID, self.TWILIO_AUTH_TOKEN
+
+    @property
+    def sender(self) -> str:
+        """The messaging service, or else the number or sender ID. Empty without either."""
+        return self.TWILIO_MESSAGING_SERVICE_SID or self.TWILIO_FROM

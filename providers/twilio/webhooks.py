@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from domain.addresses import E164
 from domain.errors import FailureCode
 
 from .. import http
@@ -50,7 +51,6 @@ OPT_OUT_WORDS = frozenset(
 OPT_IN_WORDS = frozenset({"start", "yes", "unstop"})
 _KINDS_BY_CODE: Mapping[FailureCode, ReceiptKind] = {FailureCode.BLOCKED: ReceiptKind.BLOCKED}
 _PORTS: Mapping[str, int] = {"https": 443, "http": 80}
-_PHONE = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _SID = re.compile(r"[A-Z]{2}[0-9a-f]{32}", re.ASCII)
 Parameters = Mapping[str, str]
 
@@ -154,7 +154,7 @@ def _build_receipts(
         reason=None,
         # The same event comes again after a failed webhook.
         event_id=f"{sid}:{status}:{code or ''}",
-        address=to if _PHONE.fullmatch(to) else None,
+        address=to if E164.fullmatch(to) else None,
     )
     if kind is not ReceiptKind.FAILED:
         yield receipt
@@ -180,7 +180,7 @@ def _build_receipts(
 def _parse_inbound(found: Mapping[str, Any], at: datetime) -> WebhookResult:
     intent, sender = found.get("OptOutType"), read_text(found, "From", limit=MAX_TEXT) or ""
     wanted = {"STOP": False, "START": True}.get(intent if isinstance(intent, str) else "")
-    if wanted is None or not _PHONE.fullmatch(sender):
+    if wanted is None or not E164.fullmatch(sender):
         return WebhookResult(inbound=Inbound())
     sid = read_text(found, "MessageSid", limit=MAX_TEXT) or ""
     preference = MarketingPreference(phone=sender, is_wanted=wanted, at=at, event_id=sid)
