@@ -29,7 +29,7 @@ from .widgets.actions import not_found, record_change, require_post
 from .widgets.columns import chip, text_column, time_column
 from .widgets.durations import DurationField
 from .widgets.formats import timestamp
-from .widgets.lists import ConsoleAdmin, section
+from .widgets.lists import ConsoleAdmin, OvertakenError, section
 from .widgets.reauthentication import require_reauthentication
 
 KINDS: Mapping[str, str] = {
@@ -52,6 +52,7 @@ TEAMS_NOTE = (
     "belongs to a person: give it a co-owner, or it ends with their account. It can't post to a "
     "private channel."
 )
+TOO_MANY = f"There are {registry.MAX_ROOMS:,} rooms already. Remove one first."
 SHOWN_ONCE = "Signing secret, shown once: {}"
 
 
@@ -63,6 +64,7 @@ class RoomForm(forms.ModelForm):
         max_length=64,
         widget=UnfoldAdminTextInputWidget,
         help_text="The room in API requests, such as ops. It's permanent.",
+        error_messages={"unique": "There is a room with this ID."},
     )
     name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget)
     kind = forms.ChoiceField(
@@ -99,18 +101,17 @@ class RoomForm(forms.ModelForm):
             self.fields["address"].help_text = "Empty: unchanged. A new one enables the room."
 
     def clean_slug(self) -> str:
-        """Return the ID. Raises ValidationError for an invalid or a known one."""
+        """Return the ID. Raises ValidationError for an invalid one."""
         try:
-            slug = ROOM.normalize(self.cleaned_data["slug"])
+            return ROOM.normalize(self.cleaned_data["slug"])
         except InvalidAddressError as error:
             raise forms.ValidationError(str(error)) from error
-        if slug in registry.find_rooms():
-            raise forms.ValidationError("There is a room with this ID.")
-        return slug
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields. Adds what is wrong with the target."""
+        """Return the fields. Adds what is wrong with the target, or that there are too many."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.is_new and registry.is_full():
+            self.add_error(None, TOO_MANY)
         kind = cleaned.get("kind") or self.instance.kind
         target = cleaned.get("address", "")
         if self.is_new and not target:
@@ -164,28 +165,31 @@ class RoomAdmin(ConsoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the room; every process uses it from its next batch on."""
+        try:
+            self._store(request, obj, form, change)
+        except (
+            registry.RoomExistsError,
+            registry.TooManyRoomsError,
+            registry.UnknownRoomError,
+        ) as error:
+            raise OvertakenError from error
+
+    def _store(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         now, cleaned = utc_now(), form.cleaned_data
-        if change:
-            if not form.has_changed():
-                return
-            registry.change(
-                obj.pk,
-                name=cleaned["name"],
-                target=cleaned.get("address") or None,
-                min_gap_seconds=cleaned["min_gap_seconds"] or 0,
-                now=now,
-            )
+        if change and not form.has_changed():
             return
-        secret = registry.create(
-            slug=obj.slug,
-            kind=RoomKind(obj.kind),
-            name=obj.name,
-            target=cleaned["address"],
-            min_gap_seconds=cleaned["min_gap_seconds"] or 0,
-            now=now,
-        )
-        if secret is not None:
-            messages.warning(request, SHOWN_ONCE.format(secret))
+        target, gap = cleaned.get("address") or "", cleaned["min_gap_seconds"] or 0
+        if change:
+            registry.change(
+                obj.pk, name=cleaned["name"], target=target, min_gap_seconds=gap, now=now
+            )
+        else:
+            kind = RoomKind(obj.kind)
+            secret = registry.create(
+                slug=obj.slug, kind=kind, name=obj.name, target=target, min_gap_seconds=gap, now=now
+            )
+            if secret is not None:
+                messages.warning(request, SHOWN_ONCE.format(secret))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Remove the room."""
@@ -240,9 +244,11 @@ class RoomAdmin(ConsoleAdmin):
         allowed = self.has_change_permission(request)
         if refused := require_post(request, allowed=allowed) or require_reauthentication(request):
             return refused
-        if (found := self._found(request, slug)) is not None:
-            return found
-        messages.warning(request, SHOWN_ONCE.format(registry.rotate(slug, now=utc_now())))
+        try:
+            secret = registry.rotate(slug, now=utc_now())
+        except registry.UnknownRoomError:
+            return not_found(request, "Webhook", f"admin:{self.url_name}_changelist")
+        messages.warning(request, SHOWN_ONCE.format(secret))
         self._record(request, slug, "Secret rotated.")
         return self._back(slug)
 

@@ -91,7 +91,7 @@ def create(
 
     Raises InvalidTargetError, RoomExistsError, or TooManyRoomsError.
     """
-    if ROOMS().count_documents({}, limit=MAX_ROOMS) >= MAX_ROOMS:
+    if is_full():
         raise TooManyRoomsError
     address = check(kind, target)
     secret = signing.new_secret() if kind is RoomKind.WEBHOOK else None
@@ -140,15 +140,24 @@ def change(
             "enabled": True,
         }
         unset = {"disabled_reason": "", "disabled_at": ""}
-    _update(slug, {"$set": fields, **({"$unset": unset} if unset else {})})
+    _update({"_id": slug}, {"$set": fields, **({"$unset": unset} if unset else {})})
 
 
 def rotate(slug: str, *, now: datetime) -> str:
-    """Create and return a new secret; the previous one signs along. Raises UnknownRoomError."""
+    """Create and return a new secret of a webhook; the previous one signs along.
+
+    Raises UnknownRoomError, also for a room of another kind, since nothing of it is signed.
+    """
     secret = signing.new_secret()
     pushed = {"$each": [_encrypt(slug, secret)], "$position": 0, "$slice": MAX_SECRETS}
-    _update(slug, {"$push": {"secrets": pushed}, "$set": {"updated_at": now}})
+    change: Mapping[str, object] = {"$push": {"secrets": pushed}, "$set": {"updated_at": now}}
+    _update({"_id": slug, "kind": RoomKind.WEBHOOK.value}, change)
     return secret
+
+
+def is_full() -> bool:
+    """Return whether there are MAX_ROOMS rooms. Raises PyMongoError."""
+    return ROOMS().count_documents({}, limit=MAX_ROOMS) >= MAX_ROOMS
 
 
 def get(slug: str) -> RoomDocument:
@@ -224,9 +233,9 @@ def _reencrypt(slug: str, match: str, field: str, stored: str) -> bool:
     return result.modified_count == 1
 
 
-def _update(slug: str, change: Mapping[str, object]) -> None:
-    if not ROOMS().update_one({"_id": slug}, change).matched_count:
-        raise UnknownRoomError(slug)
+def _update(match: Mapping[str, object], change: Mapping[str, object]) -> None:
+    if not ROOMS().update_one(match, change).matched_count:
+        raise UnknownRoomError(match["_id"])
     _rooms.invalidate()
 
 

@@ -88,11 +88,15 @@ def is_timeout(error: BaseException) -> bool:
     return isinstance(cause, PyMongoError) and cause.timeout
 
 
-def _was_overtaken(error: DatabaseError | DuplicateKeyError) -> bool:
+class OvertakenError(Exception):
+    """What another has stored or deleted meanwhile prevents the write of a form."""
+
+
+def _was_overtaken(error: Exception) -> bool:
     """Return whether a write failed because of what another has stored or deleted meanwhile."""
     # That nothing was left to change is an error of Django's own, without a cause.
     is_gone = type(error) is DatabaseError and error.__cause__ is None
-    return is_gone or isinstance(error, IntegrityError | DuplicateKeyError)
+    return is_gone or isinstance(error, IntegrityError | DuplicateKeyError | OvertakenError)
 
 
 class BoundedChangeList(ChangeList):
@@ -281,7 +285,7 @@ class ConsoleAdmin(ModelAdmin):
         shown: HttpResponse
         try:
             shown = super().changeform_view(*args, **options)
-        except (DatabaseError, DuplicateKeyError) as error:
+        except (DatabaseError, DuplicateKeyError, OvertakenError) as error:
             if not _was_overtaken(error):
                 raise
             shown = super().changeform_view(*args, **options)
