@@ -1,7 +1,7 @@
 """Slack's Web API: a bot posts to any channel that it is a member of."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
@@ -19,12 +19,7 @@ MAX_ID = 200
 EVENT_TYPE = "notification"
 RULES: Sequence[RoomRule] = (
     RATE_LIMITED,
-    RoomRule(
-        ("ratelimited", "rate_limited"),
-        Kind.TRANSIENT,
-        "The channel takes no more messages now.",
-        FailureCode.RATE_LIMITED,
-    ),
+    replace(RATE_LIMITED, codes=("ratelimited", "rate_limited")),
     RoomRule(
         ("message_limit_exceeded",),
         Kind.TRANSIENT,
@@ -33,11 +28,13 @@ RULES: Sequence[RoomRule] = (
         is_account=True,
         pause=15 * 60.0,
     ),
+    RoomRule(("is_archived",), Kind.INVALID_RECIPIENT, "The channel is archived.", GONE),
+    # Slack answers the same for each channel after a change to the token of another workspace, and
+    # for a private one that the bot isn't in: what a repair ends is no reason to disable rooms.
     RoomRule(
-        ("channel_not_found", "is_archived"),
-        Kind.INVALID_RECIPIENT,
-        "The channel was deleted or archived, or the bot doesn't see it.",
-        GONE,
+        ("channel_not_found",),
+        Kind.UNAVAILABLE,
+        "The channel was deleted, or the bot doesn't see it: invite it.",
     ),
     RoomRule(
         ("not_in_channel",), Kind.UNAVAILABLE, "The bot isn't a member of the channel: invite it."

@@ -106,8 +106,8 @@ TABLE = {
         "redirect": UNAVAILABLE,
     },
     "slack_bot": {
-        "channel-not-found": GONE,
         "is-archived": GONE,
+        "channel-not-found": UNAVAILABLE,
         **dict.fromkeys(("not-in-channel", "restricted-action", "ekm-access-denied"), UNAVAILABLE),
         **dict.fromkeys(("restricted-action-read-only-channel", "no-permission"), UNAVAILABLE),
         **dict.fromkeys(("missing-scope", "invalid-auth", "token-revoked"), UNAVAILABLE),
