@@ -15,6 +15,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from delivery.rooms import close_circuits
 from domain.addresses import ROOM, InvalidAddressError
 from domain.channels import ROOM as CHANNEL
 from domain.rooms import MAX_GAP, InvalidTargetError, RoomKind
@@ -190,6 +191,8 @@ class RoomAdmin(ConsoleAdmin):
             )
             if secret is not None:
                 messages.warning(request, SHOWN_ONCE.format(secret))
+        if target:
+            close_circuits(obj.pk)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Remove the room."""
@@ -260,6 +263,8 @@ class RoomAdmin(ConsoleAdmin):
             return found
         switch, state = (registry.enable, "enabled") if enabled else (registry.disable, "disabled")
         if switch(slug, now=utc_now()):
+            if enabled:
+                close_circuits(slug)
             self._record(request, slug, f"{state.capitalize()}.")
             messages.success(request, f"Room {state}.")
         else:

@@ -382,10 +382,11 @@ def close(name: str) -> bool:
     """
     try:
         with valkey.connection() as client:
-            client.delete(_key(name))
+            was_known = client.delete(_key(name))
     except valkey.Unavailable:
         return False
-    log.info("circuit_closed", circuit=name, by="operator")
+    if was_known:
+        log.info("circuit_closed", circuit=name, by="operator")
     return True
 
 

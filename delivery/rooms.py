@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from domain.channels import ROOM
 from domain.errors import FailureCode, InvalidRecipientError
 from domain.rooms import KINDS, UNKNOWN_KIND
 from domain.states import DeliveryStatus
@@ -17,9 +18,11 @@ from domain.wait_reasons import WaitReason
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifyproject.platform.encryption import DecryptionError
 from providers.contract import SendResult, SendTarget
+from providers.registry import providers_for
 from rooms import registry
 from rooms.registry import Room
 
+from . import circuit_breaker
 from .rate_limiter import RateLimiter
 from .results import TargetResult
 
@@ -125,6 +128,13 @@ def apply_answers(answers: Sequence[Answered], *, now: datetime) -> None:
             _disable(slug, address, result.outcome.reason, now)
     if accepted:
         registry.record_accepted(accepted, now=now)
+
+
+def close_circuits(slug: str) -> None:
+    """Close the circuits of a room that staff have set up anew: they are about what it was."""
+    for is_test in (False, True):
+        for provider in providers_for(ROOM, test=is_test):
+            circuit_breaker.close(circuit_breaker.circuit_name(provider, slug))
 
 
 def _take(

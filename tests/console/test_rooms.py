@@ -1,4 +1,4 @@
-"""The form of a room when another user is faster, and its secret."""
+"""The form of a room when another user is faster, its secret, and its circuit."""
 
 from collections.abc import Callable
 from itertools import count
@@ -8,8 +8,12 @@ import pytest
 from django.contrib.messages import get_messages
 from django.test import Client
 
+from delivery import circuit_breaker
+from delivery.circuit_breaker import CircuitReporter
+from domain.channels import ROOM
 from domain.rooms import RoomKind
 from domain.time import utc_now
+from providers.registry import providers_for
 from rooms import registry
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -91,3 +95,23 @@ def test_only_a_webhook_has_a_secret(console: Client, kind: RoomKind | None, exp
     assert answer.status_code == 302
     assert ("shown once: whsec_" if expected else "Webhook not found.") in said(answer)
     assert [len(room["secrets"]) for room in registry.all_rooms()] == [expected][: kind is not None]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"), [("change", {"address": f"{WEBHOOK}y"}), ("enable", {})]
+)
+def test_repair_closes_the_circuits_of_the_room_alone(
+    console: Client, path: str, fields: dict[str, str]
+) -> None:
+    now = utc_now()
+    for slug in ("ops", "dev"):
+        create(slug)
+        registry.disable(slug, now=now)
+        for provider in providers_for(ROOM):
+            name = circuit_breaker.circuit_name(provider, slug)
+            CircuitReporter().trip(name, now=now, retry_after=600)
+    assert console.post(f"{URL}ops/{path}/", FORM | fields).status_code == 302
+    circuits = circuit_breaker.circuit_states(now=now) or ()
+    left = {circuit.scope for circuit in circuits if circuit.opened_at is not None}
+    assert left == {"dev"}
+    assert registry.takes_messages("ops")
