@@ -28,6 +28,9 @@ RESTORE_INTERVAL, RESTORE_SHARE = timedelta(seconds=10), 0.1
 OVERDRAFT_SHARE = 0.5
 """Share of a bucket that critical messages may overdraw, at least one token, so that they need not
 wait for a token that a backlog has taken. The next tokens repay it."""
+MAX_DEBT = 50
+"""Most tokens that one delivery needs together: the devices of a recipient, or the parts of a text.
+A bucket with one token grants them, and the next tokens repay the rest."""
 THROTTLE_DEBOUNCE = timedelta(seconds=1)
 """Further rate-limit responses within this time don't halve the rate again."""
 MAX_SKEW = timedelta(seconds=2)
@@ -52,6 +55,7 @@ _RULES = json.dumps(
         "restore_interval": _RESTORE_INTERVAL,
         "restore_share": RESTORE_SHARE,
         "overdraft_share": OVERDRAFT_SHARE,
+        "max_debt": MAX_DEBT,
         "throttle_debounce": _THROTTLE_DEBOUNCE,
         "max_skew": _MAX_SKEW,
         "max_wait": _MAX_WAIT,
@@ -127,6 +131,7 @@ class TokenBucket:
         burst: int,
         now: int,
         is_critical: bool = False,
+        first: int = 1,
     ) -> tuple[int, int]:
         """Take up to ``count`` tokens. Return how many, and the wait for the next in ms."""
         with self._lock:
@@ -138,6 +143,8 @@ class TokenBucket:
             tokens = self._refill(rate=rate, burst=burst, now=now)
             overdraft = is_critical * max(self._capacity(burst, now) * OVERDRAFT_SHARE, 1)
             granted = min(count, max(math.floor(tokens + overdraft), 0))
+            if granted:
+                granted = max(granted, first)
             self._tokens = tokens - granted
             if self._tokens + overdraft >= 1:
                 return granted, 0
@@ -192,20 +199,23 @@ class RateLimiter:
         burst: int,
         now: datetime,
         is_critical: bool = False,
+        first: int = 1,
     ) -> Grant:
         """Take up to ``count`` tokens; ``is_critical``: even if that overdraws the bucket.
 
-        A ``rate`` of None sets no limit except after a throttle.
+        ``first`` of them, at most ``count`` and MAX_DEBT, are granted together or not at all. A
+        ``rate`` of None sets no limit except after a throttle.
         """
         at, count = valkey.to_milliseconds(now), max(count, 0)
         limit = "" if rate is None else rate
-        args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical)]
+        first = min(first, MAX_DEBT)
+        args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical), first]
         try:
             granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
         except valkey.Unavailable:
             bucket = self._bucket(account)
             granted, wait = bucket.take(
-                count, rate=rate, burst=burst, now=at, is_critical=is_critical
+                count, rate=rate, burst=burst, now=at, is_critical=is_critical, first=first
             )
         return Grant(granted, wait * _MILLISECOND)
 

@@ -44,6 +44,7 @@ EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 Targets = Mapping[str, Sequence[SendTarget]]
 """By delivery reference."""
 _NO_SCOPES = frozenset({""})
+_ONE_UNIT: Mapping[str, int] = {}
 
 
 class ProviderShare:
@@ -56,12 +57,14 @@ class ProviderShare:
         permissions: Mapping[str, Permission],
         circuits: CircuitReporter,
         *,
+        units: Mapping[str, int],
         now: datetime,
     ) -> None:
         prefix = circuit_name(provider, "")
         self.provider = provider
         self.targets = targets
         """What the provider accepts of each delivery's targets, with their scopes."""
+        self._units = units
         self._circuits = circuits
         self._now = now
         self._account_permission = permissions[provider.account]
@@ -99,6 +102,10 @@ class ProviderShare:
         if not self._scope_permissions and self.targets[reference]:
             return _NO_SCOPES
         return {target.scope for target in self.targets[reference]}
+
+    def tokens(self, reference: str) -> int:
+        """Return how much of the rate a delivery takes: its devices, or the parts of its text."""
+        return len(self.targets[reference]) * self._units.get(reference, 1)
 
     def add(self, claimed: ClaimedDelivery) -> None:
         """Assign a delivery to the provider, as a probe if a circuit needs one."""
@@ -276,12 +283,14 @@ def choose_routes(
     providers: Sequence[Provider],
     targets: Targets,
     paused: Mapping[str, datetime],
+    units: Mapping[str, int] = _ONE_UNIT,
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
     """Assign a batch to providers. Return the routes, and the deliveries that are deferred or end.
 
     ``providers`` are in order of preference, and each delivery has a target that one of them
-    accepts. ``paused`` gives the time until which to defer, by provider.
+    accepts. ``paused`` gives the time until which to defer, by provider. ``units`` are the parts of
+    texts, by delivery.
     """
     own_targets = [_targets_of(provider, targets) for provider in providers]
     available = [p for p in providers if p.name not in paused]
@@ -299,7 +308,7 @@ def choose_routes(
     }
     permissions |= _with_refused(permissions, claims, now=now)
     shares = [
-        ProviderShare(provider, own, permissions, runtime.circuits, now=now)
+        ProviderShare(provider, own, permissions, runtime.circuits, units=units, now=now)
         for provider, own in zip(providers, own_targets, strict=True)
     ]
     held: list[_Held] = []
@@ -422,13 +431,12 @@ def _apply_rate_limit(
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Split deliveries into allowed and rate limited.
 
-    A delivery to more devices than the rate allows is sent if at least one token is left.
+    A delivery that takes more than the rate has is sent if one token is left, on credit.
     """
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(share.provider.name, (None, 1))
-    counts = (len(share.targets[claimed.reference]) for claimed in claims)
-    totals = list(itertools.accumulate(counts))
+    totals = list(itertools.accumulate(share.tokens(claimed.reference) for claimed in claims))
     grant = rates.take(
         share.provider.account,
         totals[-1],
@@ -436,15 +444,19 @@ def _apply_rate_limit(
         burst=burst,
         now=now,
         is_critical=all(claimed.priority is Priority.CRITICAL for claimed in claims),
+        first=totals[0],
     )
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
-    first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
+    next_at, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
+    before = (0, *totals)
     rate_limited = [
         replace(
-            _wait_for_rate(claim, first + index * step, FailureCode.RATE_LIMITED),
+            _wait_for_rate(
+                claim, next_at + (before[index] - before[count]) * step, FailureCode.RATE_LIMITED
+            ),
             rate_of=share.provider.account,
         )
-        for index, claim in enumerate(claims[count:])
+        for index, claim in enumerate(claims[count:], start=count)
     ]
     return list(claims[:count]), rate_limited
 

@@ -176,6 +176,11 @@ class SendLoop:
                     reference: delivery.targets for reference, delivery in by_reference.items()
                 },
                 paused=provider_pauses.paused_until(names, now=now),
+                units={
+                    reference: units
+                    for reference, delivery in by_reference.items()
+                    if (units := delivery.message.units)
+                },
                 now=now,
             )
             for route in routes:

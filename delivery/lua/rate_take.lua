@@ -5,8 +5,9 @@
 -- until when only critical messages are sent. TokenBucket in rate_limiter.py computes the same:
 -- keep them equal, to the order of each sum.
 --
--- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst, and 1 if it
--- may overdraw the bucket, or 0.
+-- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst, 1 if it may
+-- overdraw the bucket, or 0, and how many the first needs together: it gets them, as a debt, if the
+-- bucket has one.
 
 local bucket = KEYS[1]
 local now, rules, count = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
@@ -32,13 +33,16 @@ end
 local at = stored_number(found[2], 0, now + rules.max_skew) or now
 local capacity = math.max(burst * share(now), 1)
 local gained = math.max(now - at, 0) / 1000 * rate * share(at)
-local stored = stored_number(found[1], -burst - 1, math.huge) or capacity
+local stored = stored_number(found[1], -burst - 1 - rules.max_debt, math.huge) or capacity
 local tokens = math.min(stored + gained, capacity)
 local overdraft = tonumber(ARGV[6]) * math.max(capacity * rules.overdraft_share, 1)
 local granted = math.min(count, math.max(math.floor(tokens + overdraft), 0))
+if granted > 0 then
+    granted = math.max(granted, tonumber(ARGV[7]))
+end
 tokens = tokens - granted
 redis.call('HSET', bucket, 'tokens', tokens, 'at', math.max(now, at))
-local kept = math.ceil(burst / rate * 1000) + rules.idle_ttl
+local kept = math.ceil((burst + math.max(-tokens, 0)) / rate * 1000) + rules.idle_ttl
 redis.call('PEXPIRE', bucket, math.max(redis.call('PTTL', bucket), kept))
 local wait = 0
 if tokens + overdraft < 1 then

@@ -275,8 +275,8 @@ class ProviderLimits(Group):
     PROVIDER_MAX_PER_SECOND: Mapping[str, float] = declare(
         kinds.numbers(kinds.number(0, 1_000_000), defaults=_RATES),
         _RATES,
-        "messages per second over all workers: `provider:number,…`; 0: no limit; a provider that "
-        "isn't named keeps its default",
+        "messages per second over all workers, or parts of SMS: `provider:number,…`; 0: no limit; "
+        "a provider that isn't named keeps its default",
         see="reference/providers.md",
     )
     PROVIDER_MAX_IN_FLIGHT: int = declare(

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,20 @@ def test_callers_with_clock_skew_keep_to_the_rate_together() -> None:
     assert 80 <= total <= 80 * (0.99 + 0.75) + 8
 
 
+def test_what_needs_several_tokens_is_granted_whole_and_repaid() -> None:
+    """A text of three parts takes three seconds of a rate of one part a second."""
+    slow = partial(take, account="twilio:1", rate=1.0, burst=1)
+    assert slow(3, first=3) == Grant(3, 3 * SECOND)
+    assert slow(3, first=3, after=2 * SECOND) == Grant(0, SECOND)
+    assert slow(4, first=3, after=3 * SECOND) == Grant(3, 3 * SECOND)
+    assert slow(1, after=6 * SECOND) == Grant(1, SECOND)
+
+
+def test_debt_is_not_forgotten_while_the_bucket_is_idle(broker: redis.Redis) -> None:
+    take(50, account="twilio:1", rate=1 / 3600, burst=1, first=50)
+    assert broker.pttl("rate:twilio:1") > 49 * 3600 * 1000
+
+
 def test_critical_messages_need_no_token_that_a_backlog_has_taken() -> None:
     assert take(100).granted == 8
     assert take(1, is_critical=True) == Grant(1, timedelta())
@@ -161,6 +176,7 @@ def test_shared_and_local_buckets_agree(
         at = valkey.to_milliseconds(now)
         if pause is None:
             options = {"rate": rate, "burst": burst, "is_critical": turn % 4 == 1}
+            options["first"] = min(number, 1 + turn % 7)
             shared = limiter.take(account, number, now=now, **options)
             granted, left = local.take(number, now=at, **options)
             assert shared == Grant(granted, left * MILLISECOND)

@@ -201,6 +201,19 @@ def test_more_devices_than_the_burst_are_reached(first: ScriptedProvider, settin
     assert (route.claims, [p.claimed for p in deferred]) == (claims[:1], claims[1:])
 
 
+def test_each_part_of_a_text_counts_against_the_rate(
+    first: ScriptedProvider, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"first": (1.0, 1)}
+    claims = several(4)
+    parts = dict(zip((c.reference for c in claims), (3, 2, 1, 1), strict=True))
+    (route,), deferred = choose(claims, first, units=parts)
+    assert (route.claims, [p.claimed for p in deferred]) == (claims[:1], claims[1:])
+    assert [p.next_attempt_at for p in deferred] == [NOON + n * SECOND for n in (3, 5, 6)]
+    (route,), _ = choose(claims[1:], first, units=parts, now=NOON + 3 * SECOND)
+    assert route.claims == claims[1:2]
+
+
 def test_all_are_routed_without_valkey(first: ScriptedProvider, second: ScriptedProvider) -> None:
     trip(first)
     with unavailable():

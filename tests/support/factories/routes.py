@@ -34,6 +34,7 @@ def choose(
     now: datetime = FIXED_NOON,
     platforms: Sequence[Sequence[str]] = (),
     paused: Mapping[str, datetime] | None = None,
+    units: Mapping[str, int] | None = None,
 ) -> tuple[list[Route], list[NotSent]]:
     """Choose routes. ``platforms`` has the device platforms of each claim."""
     some = platforms or [[""]] * len(claims)
@@ -42,7 +43,13 @@ def choose(
         for claim, own in zip(claims, some, strict=True)
     }
     return routing.choose_routes(
-        SendingRuntime(), claims, providers=providers, targets=targets, paused=paused or {}, now=now
+        SendingRuntime(),
+        claims,
+        providers=providers,
+        targets=targets,
+        paused=paused or {},
+        units=units or {},
+        now=now,
     )
 
 
