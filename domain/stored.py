@@ -6,6 +6,7 @@ version doesn't know is left out.
 
 from collections.abc import Mapping
 from dataclasses import fields
+from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,11 +14,20 @@ import msgspec
 from msgspec import inspect
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 
 def known_fields(kind: type, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return those stored fields that a dataclass has."""
     return {name: value for name, value in stored.items() if name in _names(kind)}
+
+
+def known_member(stored: str, *, otherwise: E) -> E:
+    """Return the member of a stored value, or another for one that this version doesn't know."""
+    try:
+        return type(otherwise)(stored)
+    except ValueError:
+        return otherwise
 
 
 @cache

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from domain import time
+from domain.stored import struct_from_stored
 from notifications.validation import InvalidLanguageError, ProblemCollector, parse_language
 
 _LOCAL_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
@@ -32,7 +33,7 @@ V = TypeVar("V", bound=msgspec.Struct)
 def view_of(view: type[V], document: Mapping[str, Any], **computed: Any) -> V:
     """Return a view with its fields from ``document``. ``computed`` fields take precedence."""
     fields = {name: document[name] for name in view.__struct_fields__ if name in document}
-    return msgspec.convert({**fields, **computed}, view)
+    return struct_from_stored(view, {**fields, **computed})
 
 
 class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,9 +11,11 @@ from msgspec import Meta
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
 from domain.states import Category, Priority, SchemaMode
+from domain.stored import known_member
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
+from notifications.catalog.schemas import schema_mode
 from notifications.catalog.texts import TextRulesRequest
 from notifications.catalog.types import max_priority
 from notifications.content.templates import Part, Parts, Version
@@ -100,10 +102,11 @@ def type_view(document: NotificationTypeDocument) -> TypeView:
         fallback_after_seconds=document.get("fallback_after_seconds")
         or DEFAULT_FALLBACK_AFTER_SECONDS,
         approved_templates=document.get("approved_templates") or [],
+        on_unknown=known_member(document["on_unknown"], otherwise=UnknownPolicy.FAIL),
         actions=document.get("actions") or [],
         sms=document.get("sms") or {},
         schema=json.loads(text) if (text := document.get("schema")) else None,
-        schema_mode=SchemaMode(document.get("schema_mode") or SchemaMode.REJECT),
+        schema_mode=schema_mode(document.get("schema_mode")),
     )
 
 

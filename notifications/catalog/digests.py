@@ -18,6 +18,7 @@ from domain.digests import (
     Schedule,
 )
 from domain.states import Priority
+from domain.stored import known_member
 from domain.time import InvalidTimeError, parse_wall_clock, parse_zone
 from recipients.documents import DigestWindow, StoredPreference
 
@@ -226,7 +227,7 @@ def window_of(stored: DigestWindow) -> timedelta | Schedule:
         return timedelta(minutes=minutes)
     zone = stored.get("zone", RECIPIENT_ZONE)
     return Schedule(
-        every=Every(stored.get("every") or ""),
+        every=known_member(stored.get("every") or "", otherwise=Every.DAY),
         at=parse_wall_clock(stored.get("at", DEFAULT_AT)),
         days=frozenset(DAYS.index(day) for day in stored.get("days", ())),
         zone=None if zone == RECIPIENT_ZONE else zone,

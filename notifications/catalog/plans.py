@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from domain.channels import INBOX, Channel
 from domain.plans import MAX_STEPS, Plan, Step, Until
+from domain.stored import known_member
 from domain.time import MAX_TTL
 
 from ..documents.catalog import NotificationTypeDocument, PlanStep, TypePlan
@@ -142,7 +143,8 @@ def plan_of(document: NotificationTypeDocument) -> Plan | None:
     """Return the plan of a stored type, which its fallback channel may stand for."""
     if (stored := document.get("plan")) is not None:
         return Plan(
-            until=Until(stored["until"]), steps=tuple(_step_of(step) for step in stored["steps"])
+            until=known_member(stored["until"], otherwise=Until.ACTED),
+            steps=tuple(_step_of(step) for step in stored["steps"]),
         )
     if (channel := document.get("fallback_channel")) is None:
         return None

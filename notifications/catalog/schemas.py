@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from domain.states import SchemaMode
+from domain.stored import known_member
 
 from ..validation import MAX_PROBLEMS, FieldProblem, ProblemCollector, pointer_token, suggest
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
+log = structlog.get_logger(__name__)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAX_TEXT = 32 * 1024  # Characters of a schema
 MAX_DEPTH = 20  # Levels of a schema as a JSON text
@@ -108,15 +112,19 @@ class DataSchema:
 
 def data_schema(text: str | None, mode: str | None) -> DataSchema | None:
     """Return the schema of a stored type, None if its data isn't checked."""
-    if not text or mode == SchemaMode.OFF:
-        return None
-    return DataSchema(text, SchemaMode(mode or SchemaMode.REJECT))
+    known = schema_mode(mode)
+    return None if not text or known is SchemaMode.OFF else DataSchema(text, known)
+
+
+def schema_mode(stored: str | None) -> SchemaMode:
+    """Return a stored mode. One of a newer version refuses nothing, and says what differs."""
+    return known_member(stored or SchemaMode.REJECT, otherwise=SchemaMode.WARN)
 
 
 def find_mismatches(schema: str, value: Any, *, pointer: str) -> list[FieldProblem]:
     """Return where a value differs from a schema that was checked, by pointer."""
     validator = _compiled(schema)
-    if validator.is_valid(value):
+    if validator is None or validator.is_valid(value):
         return []
     found = [
         problem
@@ -140,7 +148,7 @@ def check_schema(schema: Mapping[str, Any], problems: ProblemCollector, *, point
     from jsonschema_rs import ValidationError
 
     try:
-        _compiled(text)
+        _compile(text)
     except ValidationError as error:
         reason = "Not a pattern, or too large, or with lookaround or a back reference."
         problems.add(pointer + _pointer(error.instance_path), "invalid_pattern", reason)
@@ -151,8 +159,7 @@ def dump(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-@lru_cache(maxsize=MAX_COMPILED)
-def _compiled(schema: str) -> "Draft202012Validator":
+def _compile(schema: str) -> "Draft202012Validator":
     # The library has 8 MB. A process loads it for the first type with a schema.
     from jsonschema_rs import Draft202012Validator, RegexOptions
 
@@ -162,6 +169,16 @@ def _compiled(schema: str) -> "Draft202012Validator":
         offline=True,
         pattern_options=RegexOptions(size_limit=MAX_PATTERN_BYTES),
     )
+
+
+@lru_cache(maxsize=MAX_COMPILED)
+def _compiled(schema: str) -> "Draft202012Validator | None":
+    # A newer version may have checked what this one can't: its requests aren't refused.
+    try:
+        return _compile(schema)
+    except ValueError:
+        log.warning("schema_not_checked")
+        return None
 
 
 def _problems_of(error: "ValidationError", *, pointer: str, schema: str) -> Iterator[FieldProblem]:
@@ -176,16 +193,22 @@ def _problems_of(error: "ValidationError", *, pointer: str, schema: str) -> Iter
         for name in kind.unexpected:
             reason = f"Not in the schema.{suggest(name, *known)}"
             yield FieldProblem(f"{place}/{pointer_token(name)}", "unknown_field", reason)
+    elif kind.name == "anyOf" and schema == _SUBSET_TEXT:
+        expected = f"Expected one of {', '.join(TYPES)}, or a list of them."
+        yield FieldProblem(place, "unknown_value", expected)
     else:
-        yield FieldProblem(place, *_DESCRIBED.get(kind.name, _describe_limit)(kind))
+        yield FieldProblem(place, *_DESCRIBED.get(kind.name, _describe_other)(kind))
 
 
 def _pointer(path: Sequence[str | int]) -> str:
     return "".join(f"/{pointer_token(str(token))}" for token in path)
 
 
-def _describe_limit(kind: Any) -> _Described:
-    return "out_of_range", _LIMITS[kind.name].format(limit=kind.limit)
+def _describe_other(kind: Any) -> _Described:
+    if (text := _LIMITS.get(kind.name)) is not None:
+        return "out_of_range", text.format(limit=kind.limit)
+    # Of a newer version, whose subset has more.
+    return "invalid", f"Differs from `{kind.name}` of the schema."
 
 
 def _describe_type(kind: Any) -> _Described:
@@ -207,15 +230,11 @@ def _describe_pattern(kind: Any) -> _Described:
 
 
 def _describe_format(kind: Any) -> _Described:
-    return "invalid_format", f"Expected {FORMATS[kind.format]}."
+    return "invalid_format", f"Expected {FORMATS.get(kind.format, kind.format)}."
 
 
 def _describe_false(_kind: Any) -> _Described:
     return "unknown_field", "Not in the schema."
-
-
-def _describe_type_keyword(_kind: Any) -> _Described:
-    return "unknown_value", f"Expected one of {', '.join(TYPES)}, or a list of them."
 
 
 _DESCRIBED: Mapping[str, Callable[[Any], _Described]] = {
@@ -225,7 +244,6 @@ _DESCRIBED: Mapping[str, Callable[[Any], _Described]] = {
     "pattern": _describe_pattern,
     "format": _describe_format,
     "falseSchema": _describe_false,  # Of ``additionalProperties``, without ``properties``
-    "anyOf": _describe_type_keyword,  # In the subset alone
 }
 _SUBSET_TEXT = dump(SUBSET)
 

@@ -16,6 +16,7 @@ from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.sms import TextRules
 from domain.states import Category, Priority
+from domain.stored import known_member
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
 from notifyproject.db.paging import Cursor, Page
@@ -264,7 +265,7 @@ def stored_actions(document: NotificationTypeDocument) -> tuple[Action, ...]:
         Action(
             id=action["id"],
             label=action["label"],
-            style=ActionStyle(action["style"]),
+            style=known_member(action["style"], otherwise=ActionStyle.DEFAULT),
             link=action["link"],
         )
         for action in document.get("actions") or ()
@@ -318,7 +319,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),
         notify_before=None if lead_time is None else timedelta(seconds=lead_time),
-        on_unknown=UnknownPolicy(document["on_unknown"]),
+        on_unknown=known_member(document["on_unknown"], otherwise=UnknownPolicy.FAIL),
         sensitive_variables=frozenset(document["sensitive_variables"]),
         schema=data_schema(document.get("schema"), document.get("schema_mode")),
         plan=plan_of(document),

@@ -14,6 +14,7 @@ from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, Until
 from domain.retry import RetryState
 from domain.states import OPEN, AttemptStatus, Category, DeliveryStatus, Priority
+from domain.stored import known_member
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
@@ -255,7 +256,7 @@ def claimed_delivery_of(
         ambiguous_provider=delivery.get("ambiguous_provider"),
         failed_over_from=delivery.get("failed_over_from"),
         step=_step_of(delivery),
-        plan_until=Until(document.get("plan_until", Until.DELIVERED)),
+        plan_until=known_member(document.get("plan_until", Until.DELIVERED), otherwise=Until.ACTED),
         skip_if_late=None if late is None else timedelta(seconds=late),
         digest_id=delivery.get("digest_id"),
         digest_epoch=delivery.get("digest_epoch") or 0,

@@ -169,6 +169,30 @@ def test_matching_values(part: dict[str, Any], value: Any) -> None:
     assert mismatches(with_a(part), {"a": value}) == {}
 
 
+@each_case(
+    "part, value, reason",
+    [
+        ({"multipleOf": 2}, 1, "`multipleOf`"),
+        ({"oneOf": [{"type": "string"}]}, 1, "`oneOf`"),
+        ({"anyOf": [{"type": "string"}]}, 1, "`anyOf`"),
+        ({"not": {"type": "integer"}}, 1, "`not`"),
+        ({"minProperties": 1}, {}, "`minProperties`"),
+        ({"uniqueItems": True}, [1, 1], "`uniqueItems`"),
+        ({"format": "ipv4"}, "x", "Expected ipv4."),
+    ],
+)
+def test_keyword_of_a_newer_version_is_checked_and_named(
+    part: Any, value: Any, reason: str
+) -> None:
+    ((_, detail),) = mismatches(with_a(part), {"a": value}).values()
+    assert reason in detail
+
+
+@each_case("part", [{"type": "colour"}, {"$ref": "https://example.com/x"}, {"pattern": "(?<=a)b"}])
+def test_schema_that_only_a_newer_version_can_check_refuses_nothing(part: Any) -> None:
+    assert mismatches(with_a(part), {"a": 1}) == {}
+
+
 def test_chain_of_all_definitions_fits_a_small_stack() -> None:
     """An overflow of the stack ends the process, so it's another one that tries."""
     last = schemas.MAX_DEFINITIONS - 1
