@@ -51,17 +51,21 @@ _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
-_ROUTING = (
-    "category",
-    "channels",
-    "plan",
-    "fallback_channel",
-    "fallback_after_seconds",
-    "ttl_seconds",
-    "notify_before_seconds",
-    "approved_templates",
-)
-"""Fields that decide whether, where, and how late a message arrives."""
+_ROUTING: Mapping[str, Any] = dict.fromkeys(
+    (
+        "category",
+        "channels",
+        "room",
+        "plan",
+        "fallback_channel",
+        "fallback_after_seconds",
+        "ttl_seconds",
+        "notify_before_seconds",
+        "approved_templates",
+        "schema",
+    )
+) | {"schema_mode": SchemaMode.REJECT, "sms": msgspec.to_builtins(TextRulesRequest())}
+"""Fields that decide whether, where, and how late a message arrives, with what stands for none."""
 
 
 class WhatsAppTemplateRequest(
@@ -276,8 +280,8 @@ def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any])
         "is_active": is_critical and before["is_active"] and not fields["is_active"],
         "priority": is_critical and fields["priority"] != Priority.CRITICAL,
     }
-    for name in _ROUTING if is_critical or secrets else ():
-        weakened[name] = fields.get(name) != before.get(name)
+    for name, none in _ROUTING.items() if is_critical or secrets else ():
+        weakened[name] = (fields.get(name) or none) != (before.get(name) or none)
     return [name for name, is_weakened in weakened.items() if is_weakened]
 
 

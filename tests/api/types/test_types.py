@@ -8,11 +8,14 @@ from django.contrib.admin.models import LogEntry
 
 from access.models import Scope
 from domain.channels import Channel
+from domain.rooms import RoomKind
 from domain.states import Priority
+from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.plans import fallback_plan
 from notifications.catalog.shipped_types import shipped_types
 from notifyproject.db.collections import collection
+from rooms import registry as rooms
 from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.mongo.query_plans import plans
 from tests.support.tables import each_case
@@ -289,6 +292,10 @@ def editor(app: App) -> App:
         {"notify_before_seconds": 60},
         {"is_active": False},
         {"priority": "normal"},
+        {"schema": None},
+        {"schema": {"type": "object", "properties": {"code": {"type": "string"}}}},
+        {"schema_mode": "warn"},
+        {"sms": {"max_units": 1, "allow_unicode": False}},
         {
             "channels": ["email", "push"],
             "plan": {"steps": [{"channels": ["email"]}, {"channels": ["push"], "after": 60}]},
@@ -309,6 +316,20 @@ def test_routing_of_a_login_code_is_changed_by_types_admin_alone(
     assert _as_sent(app, "mfa_code") == before
     assert app.put("/types/mfa_code", before | change).status_code == 200
     app.put("/types/mfa_code", before)
+
+
+def test_room_of_a_login_code_is_changed_by_types_admin_alone(app: App, editor: App) -> None:
+    rooms.create(
+        slug="ops",
+        kind=RoomKind.SLACK_BOT,
+        name="Operations",
+        target="C024BE91L",
+        min_gap_seconds=1,
+        now=utc_now(),
+    )
+    changed = _as_sent(app, "mfa_code") | {"room": "ops"}
+    assert editor.put("/types/mfa_code", changed).status_code == 403
+    assert app.put("/types/mfa_code", changed).status_code == 200
 
 
 def test_disabled_sensitive_type_is_not_rerouted_before_it_is_enabled_again(app: App) -> None:
