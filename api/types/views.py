@@ -6,11 +6,9 @@ from functools import partial
 from django.contrib.admin.models import ADDITION, CHANGE
 
 from access.models import Scope
-from domain.states import Category
 from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
-from notifications.catalog.texts import rules_of
 from notifications.content import linting, templates
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.documents.catalog import NotificationTypeDocument
@@ -109,8 +107,8 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     Removing a sensitive variable makes its values readable from then on. It needs the scope
     `types:admin`, and the variable's name in `confirm_not_sensitive`. So does switching off a
     critical type, such as one of login codes, or lowering its priority, but without a confirmation.
-    So does changing the category, channels, plan, fallback, lifetime, lead time, or WhatsApp
-    templates of a type that is critical or has sensitive variables.
+    So does changing the category, channels, room, plan, fallback, lifetime, lead time, WhatsApp
+    templates, schema, or rules of SMS of a type that is critical or has sensitive variables.
     A variable that the published template may put into a request can't become sensitive.
     """
     before = types.read_type(slug)
@@ -123,8 +121,8 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     fields = definitions.validate_type(slug, body, before=before)
     if not is_admin and definitions.weakened_fields(before, fields):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
-    if faults := linting.find_exposures(
-        slug, fields, version=_published_number(before) if before else SHIPPED_VERSION
+    if faults := linting.find_exposures_of_version(
+        slug, fields, _published_number(before) if before else SHIPPED_VERSION
     ):
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", fault.code, fault.place) for fault in faults]
@@ -161,16 +159,7 @@ def create_template_version(request: ClientRequest, slug: str) -> Response:
     """Create a template version. It isn't used until it's published."""
     document = _type_or_404(slug)
     parts, note = template_parts(read_json(request))
-    faults = linting.lint_template(
-        name=slug,
-        parts=parts,
-        example_data=document["example_data"],
-        sensitive=frozenset(document["sensitive_variables"]),
-        has_digest=document.get("digest") is not None,
-        text_rules=rules_of(document),
-        is_marketing=document["category"] == Category.MARKETING,
-    )
-    if faults:
+    if faults := linting.lint_parts(slug, document, parts):
         raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
     version = templates.create_version(
         type_slug=slug,
@@ -208,7 +197,7 @@ def publish_template_version(request: ClientRequest, slug: str, number: str) -> 
         if problem.type is not EMPTY_BODY:
             raise
     document = _type_or_404(slug)
-    if faults := linting.find_exposures(slug, document, version=int(number)):
+    if faults := linting.find_exposures_of_version(slug, document, int(number)):
         raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
     templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
     _record(request, slug, f"Template version {int(number)} published.")

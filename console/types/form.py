@@ -322,10 +322,10 @@ class NotificationTypeForm(forms.ModelForm):
             request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
             fields = definitions.validate_type(slug, request, before=before)
-            faults = linting.find_exposures(
+            faults = linting.find_exposures_of_version(
                 slug,
                 fields,
-                version=(before.get("template_version") if before else None) or SHIPPED_VERSION,
+                (before.get("template_version") if before else None) or SHIPPED_VERSION,
             )
             for fault in faults:
                 self.add_error("sensitive_variables", fault.place)

@@ -12,11 +12,9 @@ from django.utils.http import urlencode
 
 from domain.channels import Channel
 from domain.errors import ProviderError
-from domain.states import Category
 from domain.time import utc_now
 from notifications import validation
 from notifications.catalog import types, whatsapp_templates
-from notifications.catalog.texts import rules_of
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
 from notifications.content import linting, templates
 from notifications.content.engine import TemplateError
@@ -200,15 +198,7 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
         return not_found(request, "Type", TYPES)
     if request.method == "POST":
         form = version_form.from_post(request.POST)
-        faults = linting.lint_template(
-            name=slug,
-            parts=form.non_empty_parts,
-            example_data=document["example_data"],
-            sensitive=frozenset(document["sensitive_variables"]),
-            has_digest=document.get("digest") is not None,
-            text_rules=rules_of(document),
-            is_marketing=document["category"] == Category.MARKETING,
-        )
+        faults = linting.lint_parts(slug, document, form.non_empty_parts)
         form = form.with_faults(faults)
         if not form.errors and not form.faults:
             return _store(request, document, form)
@@ -230,7 +220,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     if refused := require_post(request, allowed=admin.has_change_permission(request)):
         return refused
     document = types.read_type(slug)
-    if document and (faults := linting.find_exposures(slug, document, version=number)):
+    if document and (faults := linting.find_exposures_of_version(slug, document, number)):
         messages.error(request, f"{_name(number)} can't be published. {faults[0].place}")
         return HttpResponseRedirect(_type_url(slug))
     try:

@@ -10,9 +10,10 @@ from liquid.static_analysis import Variable
 
 from domain.channels import Channel
 from domain.sms import Encoding, TextRules
+from domain.states import Category
 from notifications.content.templates import LAYOUT_PART
 
-from ..catalog.texts import DEFAULT_RULES, encode_text
+from ..catalog.texts import DEFAULT_RULES, encode_text, rules_of
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from ..validation import FieldProblem, pointer_token
@@ -129,29 +130,41 @@ def lint_template(
     return faults
 
 
-def find_exposures(
-    type_slug: str, fields: Mapping[str, Any], *, version: int
-) -> list[TemplateFault]:
-    """Return where a version, with the files that complete it, may put a secret into a request.
+def lint_parts(type_slug: str, fields: Mapping[str, Any], parts: Parts) -> list[TemplateFault]:
+    """Return the faults of a type's parts. ``fields`` are those of the type as they are stored."""
+    return lint_template(
+        name=type_slug,
+        parts=parts,
+        example_data=fields["example_data"],
+        sensitive=frozenset(fields["sensitive_variables"]),
+        has_digest=fields.get("digest") is not None,
+        text_rules=rules_of(fields),
+        is_marketing=fields["category"] == Category.MARKETING,
+    )
 
-    ``fields`` are those of the type as they are stored. A variable may have become sensitive after
-    the version was stored. The wording of WhatsApp's approved templates is checked, too.
+
+def find_exposures(type_slug: str, fields: Mapping[str, Any], parts: Parts) -> list[TemplateFault]:
+    """Return where parts, with the files that complete them, may put a secret into a request.
+
+    A variable may have become sensitive after they were stored. The wording of WhatsApp's approved
+    templates is checked, too. ``fields`` are those of the type as they are stored.
     """
     sensitive, example_data = frozenset(fields["sensitive_variables"]), fields["example_data"]
     if not sensitive:
         return []
     approved = fields.get("approved_templates", ())
     wordings = [*_check_wordings(approved, sensitive, example_data)]
-    if templates.get_version(type_slug=type_slug, number=version) is None:
-        return wordings
-    faults = lint_template(
-        name=type_slug,
-        parts=templates.effective_texts(type_slug, version),
-        example_data=example_data,
-        sensitive=sensitive,
-        has_digest=fields.get("digest") is not None,
-    )
+    texts = templates.completed_texts(type_slug, parts)
+    faults = lint_parts(type_slug, fields, texts) if texts else ()
     return [*wordings, *(fault for fault in faults if fault.code == exposure.CODE)]
+
+
+def find_exposures_of_version(
+    type_slug: str, fields: Mapping[str, Any], number: int
+) -> list[TemplateFault]:
+    """Return where a version of a type may put a secret into a request."""
+    version = templates.get_version(type_slug=type_slug, number=number)
+    return find_exposures(type_slug, fields, version.parts if version else {})
 
 
 def field_problem(fault: TemplateFault) -> FieldProblem:

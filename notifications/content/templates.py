@@ -292,14 +292,26 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
-    """Return the texts that a version uses, stored or shipped, by language."""
-    texts: dict[str, dict[str, str]] = {}
+    """Return the texts that a version uses, stored or shipped, by language.
+
+    Raises TemplateError.
+    """
     stored = get_version(type_slug=name, number=version)
-    languages = [DEFAULT_LANGUAGE, *(stored.parts if stored else ()), *shipped_texts(name)]
-    for language in dict.fromkeys(languages):
+    if stored is None and version != SHIPPED_VERSION:
+        raise TemplateError("unknown_version", "The template version isn't stored.")
+    return completed_texts(name, stored.parts if stored else {})
+
+
+def completed_texts(name: str, parts: Parts) -> dict[str, dict[str, str]]:
+    """Return the texts that a version with these parts would use, by language."""
+    texts: dict[str, dict[str, str]] = {}
+    if not TEMPLATE_NAME.fullmatch(name):
+        return texts
+    for language in dict.fromkeys([DEFAULT_LANGUAGE, *parts, *shipped_texts(name)]):
         locale = None if language == DEFAULT_LANGUAGE else language
+        sources = [*_own_texts(parts, locale), *_shipped_texts(name, locale)]
         for part in Part:
-            located = _locate(name, version, part, locale)
+            located = _nearest(sources, part)
             if located is not None and located.language == language:
                 texts.setdefault(language, {})[part.value] = located.text
     return texts
@@ -333,13 +345,22 @@ class _Located(NamedTuple):
     """The text is HTML that is written from right to left."""
 
 
+_Texts = tuple[dict[Part, str], str]
+"""Texts by part, and their language."""
+
+
 # Clients choose the locale, so it isn't a key of the caches that are costly to fill.
 @lru_cache(maxsize=8_192)
 def _locate(name: str, version: int, part: Part, locale: str | None) -> _Located | None:
     if not TEMPLATE_NAME.fullmatch(name):
         return None
+    return _nearest(_sources(name, version, locale), part)
+
+
+def _nearest(sources: Iterable[_Texts], part: Part) -> _Located | None:
+    """Return the text of a part in the first of these texts that has it, or its source part."""
     source_part = part.source
-    for texts, language in _sources(name, version, locale):
+    for texts, language in sources:
         if part in texts:
             is_turned = part.is_html and is_right_to_left(language)
             return _Located(texts[part], language, is_turned)
@@ -348,16 +369,24 @@ def _locate(name: str, version: int, part: Part, locale: str | None) -> _Located
     return None
 
 
-def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict[Part, str], str]]:
+def _sources(name: str, version: int, locale: str | None) -> Iterator[_Texts]:
     """Yield the available texts with their language, the nearest language first."""
     if version != SHIPPED_VERSION:
         try:
             stored = parts_of(name, version)
         except UnknownVersionError:
             raise TemplateError("unknown_version", "The template version isn't stored.") from None
-        for language in language_chain(locale, stored):
-            texts = stored.get(language, {})
-            yield {part: texts[part] for part in Part if part in texts}, language
+        yield from _own_texts(stored, locale)
+    yield from _shipped_texts(name, locale)
+
+
+def _own_texts(parts: Parts, locale: str | None) -> Iterator[_Texts]:
+    for language in language_chain(locale, parts):
+        texts = parts.get(language, {})
+        yield {part: texts[part] for part in Part if part in texts}, language
+
+
+def _shipped_texts(name: str, locale: str | None) -> Iterator[_Texts]:
     for language in language_chain(locale, _shipped_languages(name)):
         found = ((part, read_shipped(name, part, language)) for part in Part)
         yield {part: text for part, text in found if text is not None}, language

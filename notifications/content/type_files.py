@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from domain.stored import struct_from_stored
 from notifications.documents.catalog import (
     NOTIFICATION_TYPES,
     TEMPLATE_VERSIONS,
@@ -116,7 +117,10 @@ def definition_of(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     if text := fields.pop("schema", None):
         fields["schema"] = json.loads(text)
-    given = msgspec.to_builtins(msgspec.convert(fields, TypeRequest))
+    try:
+        given = msgspec.to_builtins(struct_from_stored(TypeRequest, fields))
+    except msgspec.ValidationError:  # A newer version allows more
+        given = fields
     return {
         name: value if name in FREE_FORM else _without_nulls(value)
         for name, value in given.items()
@@ -136,7 +140,7 @@ def read_contents(documents: Sequence[NotificationTypeDocument]) -> list[TypeCon
     return [
         content_of(
             document,
-            stored[document["_id"]]
+            stored.get(document["_id"], {})
             if document.get("template_version")
             else templates.shipped_texts(document["_id"]),
         )
@@ -200,15 +204,16 @@ def _plan_change(
     )
     if present is not None and content.revision == present.revision:
         return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
-    faults = parts and linting.lint_template(
-        name=new.slug,
-        parts=parts,
-        example_data=fields["example_data"],
-        sensitive=frozenset(fields["sensitive_variables"]),
-        has_digest=fields["digest"] is not None,
-    )
-    if faults:
+    # A shipped type without parts has its files, which a request doesn't remove.
+    if (parts or templates.shipped_texts(new.slug)) and (
+        faults := linting.lint_parts(new.slug, fields, parts)
+    ):
         raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
+    if faults := linting.find_exposures(new.slug, fields, parts):
+        pointer = "/definition/sensitive_variables"
+        raise InvalidRequestError(
+            [FieldProblem(pointer, fault.code, fault.place) for fault in faults]
+        )
     return Change(
         content=content,
         outcome=Outcome.CREATED if before is None else Outcome.CHANGED,

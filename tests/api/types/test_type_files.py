@@ -11,11 +11,12 @@ from django.contrib.admin.models import LogEntry
 from access.models import Scope
 from domain.time import utc_now
 from notifications.catalog import types
-from notifications.catalog.definitions import TypeRequest
+from notifications.catalog.definitions import MAX_ACTIONS, TypeRequest
 from notifications.catalog.shipped_types import shipped_types
 from notifications.content import templates, type_files
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
+from tests.support.tables import each_case
 
 PATH = "/type-files"
 PARCEL: dict[str, Any] = {
@@ -217,6 +218,68 @@ def test_all_problems_of_a_set_are_named_and_nothing_is_stored(app: App) -> None
     assert pointers(push(app, PARCEL, PARCEL)) == {"/types/1/slug": "duplicate"}
 
 
+def test_shipped_texts_are_not_removed(app: App) -> None:
+    file = read(app)["payment_confirmed"]
+    for parts in ({}, {"default": {}}):
+        answer = push(app, sent(file) | {"parts": parts})
+        assert pointers(answer) == {"/types/0/parts": "required"}
+    assert read(app)["payment_confirmed"] == file
+
+
+def test_type_without_texts_is_stored(app: App) -> None:
+    push(app, PARCEL)
+    assert outcomes(push(app, sent(read(app)["parcel_lost"]) | {"parts": {}})) == ["changed"]
+    file = read(app)["parcel_lost"]
+    assert (file["parts"], file["version"]) == ({}, 0)
+    assert outcomes(push(app, sent(file))) == ["unchanged"]
+
+
+def test_type_whose_version_is_gone_does_not_hide_the_others(app: App) -> None:
+    push(app, PARCEL)
+    collection("template_versions").delete_many({})
+    found = read(app)
+    assert (len(found), found["parcel_lost"]["parts"]) == (len(shipped_types()) + 1, {})
+
+
+@each_case(
+    "definition, text, code",
+    [
+        ({"sms": {"max_units": 1}}, "x" * 161, "too_long"),
+        ({"sms": {"allow_unicode": False}}, "Olá, não há ã", "unicode"),
+        ({"category": "marketing"}, "New parcels.", "opt_out_missing"),
+        ({"category": "marketing"}, "New parcels. Reply STOP to opt out.", None),
+    ],
+)
+def test_texts_are_checked_by_the_definition_beside_them(
+    app: App, definition: dict[str, Any], text: str, code: str | None
+) -> None:
+    texts = PARCEL["parts"]["default"] | {"sms": text}
+    changed = {
+        **PARCEL,
+        "definition": {**PARCEL["definition"], "channels": ["sms"], **definition},
+        "parts": {"default": texts},
+    }
+    answer = push(app, changed, dry_run=True)
+    if code is None:
+        assert outcomes(answer) == ["created"]
+    else:
+        assert pointers(answer) == {"/types/0/parts/default/sms": code}
+
+
+def test_secret_in_a_link_of_an_approved_template_is_refused(app: App) -> None:
+    secret = {"example_data": {"parcel": "77"}, "sensitive_variables": ["parcel"]}
+    approved = {
+        "locale": "en",
+        "name": "lost",
+        "language": "en",
+        "parameters": ["parcel"],
+        "body": "At {{1}}.example.com now",
+    }
+    definition = {**PARCEL["definition"], **secret, "approved_templates": [approved]}
+    refused = {"/types/0/definition/sensitive_variables": "sensitive_in_url"}
+    assert pointers(push(app, {**PARCEL, "definition": definition})) == refused
+
+
 def test_weakened_type_needs_the_scope(db: None) -> None:
     editor = new_app("editor", Scope.TEMPLATES_WRITE)
     security = new_app("security", Scope.TEMPLATES_WRITE, Scope.TYPES_ADMIN)
@@ -300,3 +363,39 @@ def test_changes_that_were_planned_are_not_written_over_later_ones(app: App) -> 
 
 def _fields(new: type_files.NewContent) -> dict[str, Any]:
     return {name: getattr(new, name) for name in ("slug", "definition", "parts", "replaces")}
+
+
+def test_type_of_a_newer_version_is_read_and_used(app: App) -> None:
+    push(app, PARCEL)
+    action = {"id": "ok", "label": "OK", "style": "loud", "link": None, "icon": "x"}
+    newer = {
+        "schema_mode": "ask",
+        "on_unknown": "ask",
+        "actions": [action | {"id": f"a{number}"} for number in range(MAX_ACTIONS + 1)],
+        "plan": {
+            "until": "answered",
+            "steps": [
+                {"channels": ["email"], "after": 0, "via": "x"},
+                {"channels": ["push"], "after": 60},
+            ],
+        },
+        "digest": {
+            "channels": ["email"],
+            "key": None,
+            "window": {"every": "month"},
+            "leading": False,
+            "sliding": False,
+            "max_items": 10,
+            "min_items": 2,
+            "only_over_limit": False,
+        },
+        "sms": {"max_units": 2, "allow_unicode": True, "sender": "x"},
+        "colour": "red",
+    }
+    collection("notification_types").update_one({"_id": "parcel_lost"}, {"$set": newer})
+    types.invalidate_types()
+    answer = app.notify(type="parcel_lost", content=..., data={"parcel": 77})
+    assert answer.status_code == 202
+    assert [warning["pointer"] for warning in answer.json()["warnings"]] == ["/data/parcel"]
+    for path in (PATH, "/types", "/types/parcel_lost"):
+        assert app.get(path).status_code == 200, path
