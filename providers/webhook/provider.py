@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from domain import markdown, signing
@@ -30,6 +30,8 @@ SANDBOX_PATH = "/receivers/{room}"
 USER_AGENT = "notifyproject-rooms"
 EVENT_TYPE = "message"
 POOL = "rooms"
+MEMORY = timedelta(days=1)
+"""How long receivers are told to remember a ``webhook-id``."""
 MIN_TIMEOUT = 0.1
 """Seconds left to a request, however long the lookup before it took."""
 MAX_TEXT, MAX_TITLE = 6_000, 300
@@ -62,6 +64,14 @@ class Webhook:
     def account(self) -> str:
         """The account that circuit breaker and rate limiter use: one for all rooms."""
         return self.name
+
+    @property
+    def idempotency(self) -> timedelta:
+        """How long a receiver drops a repeat; see :class:`providers.contract.IdempotentProvider`.
+
+        The key is the message's ID, which no attempt changes.
+        """
+        return MEMORY
 
     def accepts(self, target: SendTarget) -> bool:
         """Return whether a room is of this kind."""

@@ -5,7 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +21,14 @@ from domain.errors import (
 from domain.time import utc_now
 from notifyproject.platform.event_loop import run
 from providers import http, slack_bot, webhook
-from providers.contract import Message, MessageLink, SendRequest, SendResult, SendTarget
+from providers.contract import (
+    IdempotentProvider,
+    Message,
+    MessageLink,
+    SendRequest,
+    SendResult,
+    SendTarget,
+)
 from providers.discord.provider import Discord
 from providers.slack_bot.provider import SlackBot
 from providers.slack_webhook.provider import SlackWebhook
@@ -353,6 +360,12 @@ def test_event_has_the_same_bytes_and_id_at_each_attempt(url: str) -> None:
     )
     assert body["data"]["text"] == "db-1 is full: runbook (https://wiki.example)"
     assert SECRET == webhook.SANDBOX_KEY
+
+
+def test_receivers_of_webhooks_alone_drop_a_repeat() -> None:
+    by_kind = providers("http://127.0.0.1:1")
+    found = {k: p.idempotency for k, p in by_kind.items() if isinstance(p, IdempotentProvider)}
+    assert found == {"webhook": timedelta(days=1)}
 
 
 @each_case(

@@ -239,6 +239,14 @@ def test_receiver_verifies_each_signature(shared_box: Box) -> None:
     assert post_to_receiver(shared_box, EVENT, **rotated).status == 204
 
 
+def test_receiver_takes_an_id_once(shared_box: Box) -> None:
+    for name, is_taken in (("gone-1", False), ("a-1", True), ("a-1", False), ("a-2", True)):
+        answer = post_to_receiver(shared_box, EVENT, name, **signed(EVENT))
+        assert answer.status == (410 if name == "gone-1" else 204)
+        assert shared_box.requests()[0]["accepted"] is is_taken
+    assert len(shared_box.control("GET", "/messages")["results"]) == 2
+
+
 def test_receiver_needs_the_form_of_an_event(shared_box: Box) -> None:
     for raw in (b"{}", b'{"type": "x"}', b'{"type": "x", "data": []}', b"x"):
         assert post_to_receiver(shared_box, raw, **signed(raw)).status == 400

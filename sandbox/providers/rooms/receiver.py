@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -12,13 +13,15 @@ from typing import Any
 from ...outcomes import Outcome, Outcomes, accepted, refused
 from ...responses import ProviderResponse
 from .. import network_faults
-from ..base import IncomingRequest
+from ..base import IncomingRequest, RequestResult
 from .base import LONG, Posted, RefusedError, RoomProvider, json_object, json_response
 from .cards import Card, build
 
 SECRET = "whsec_c2FuZGJveC1yb29tLXNlY3JldC0wMDAwMDAwMA=="
 """The secret of all receivers. It isn't secret."""
 TOLERANCE = 300
+KNOWN = "known"
+MAX_KNOWN = 100_000
 _TIMESTAMP = re.compile(r"\d{1,12}", re.ASCII)
 OUTCOMES = Outcomes(
     (
@@ -41,8 +44,9 @@ OUTCOMES = Outcomes(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookReceiver(RoomProvider):
-    """Receivers: ``POST /receivers/{name}``."""
+    """Receivers: ``POST /receivers/{name}``. Each takes a ``webhook-id`` once."""
 
     name = "webhook"
     title = "Webhook"
@@ -51,6 +55,22 @@ class WebhookReceiver(RoomProvider):
     max_body = 1024 * 1024
     outcomes = OUTCOMES
     addressing = "The beginning of the last part of the URL chooses the outcome."
+    _known: dict[tuple[str, ...], None] = field(default_factory=dict, compare=False)
+    """Rooms and IDs of the messages that were taken, the oldest first."""
+
+    def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
+        """Return the answer to a request. That to a known message is the same."""
+        result = RoomProvider.handle(self, request, now=now)
+        if not result.accepted:
+            return result
+        key = (*result.recipients, request.headers["webhook-id"])
+        if key in self._known:
+            reason = "The receiver knows the webhook-id, and drops the message."
+            return replace(result, outcome=KNOWN, accepted=False, reason=reason)
+        self._known[key] = None
+        if len(self._known) > MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        return result
 
     def unknown_path(self, request: IncomingRequest) -> RefusedError:
         """Return the answer to a path that is no receiver."""
