@@ -47,9 +47,7 @@ def list_rooms(_request: ClientRequest) -> Response:
                     name=room["name"],
                     kind=room["kind"],
                     enabled=room["enabled"],
-                    disabled_detail=None
-                    if room["enabled"]
-                    else room.get("disabled_reason") or registry.BY_STAFF,
+                    disabled_detail=registry.reason_of(room),
                     min_gap_seconds=room["min_gap_seconds"],
                     last_accepted_at=room.get("last_accepted_at"),
                 )

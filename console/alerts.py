@@ -43,7 +43,7 @@ from .widgets.lists import BoundedChangeList, ConsoleAdmin, ReadOnlyAdmin
 
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
 NOTE_LENGTH, MAX_OPEN = 500, 20
-_PROBLEM_KEY = re.compile(r"[a-z_]{1,20}:[a-z_]{0,60}", re.ASCII)
+_PROBLEM_KEY = re.compile(r"[a-z_]{1,20}:[a-z0-9_.-]{0,64}", re.ASCII)
 MAX_WINDOW_MINUTES = 24 * 60
 MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
 

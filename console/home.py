@@ -21,6 +21,7 @@ from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
 from monitoring.models import AlertRule
 from monitoring.provider_health import ProviderHealth
 from monitoring.workers import SWEEP_TASK, scheduled_interval
+from rooms import registry as rooms
 
 from . import problems
 from .alerts import MAY_ACKNOWLEDGE, evidence_of
@@ -67,6 +68,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         failures=recent,
         sent=monitoring_dashboard.recently_sent(since=since, now=now),
         out={outage.channel for outage in outages},
+        rooms=rooms.find_rooms().values(),
         now=now,
     )
     mutes = {mute["_id"]: mute for mute in incidents.mutes(now=now)}

@@ -1,12 +1,13 @@
 """What is wrong now: outages of providers, work that isn't done, and many failures of one cause."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -21,6 +22,7 @@ from monitoring.failure_groups import FailureCount, FailureCounts
 from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
 from providers.labels import provider_name
+from rooms.registry import Room
 
 from .texts.failure_codes import explain_cause
 from .texts.labels import CHANNELS, HEALTH_LABELS
@@ -38,6 +40,8 @@ MANY_SHARE = 0.03
 """Share of a channel's recent deliveries from which failures of one cause are a problem."""
 MANY_FAILURES, SOME_FAILURES = 10, 3
 """Least number of them; the second for causes that don't end by themselves."""
+MAX_ROOM_ISSUES = 5
+"""Disabled rooms that are named. Others are counted."""
 NEVER_NORMAL = frozenset({F.INTERNAL_ERROR, F.QUARANTINED, F.DECRYPTION_FAILED})
 """Causes of which a single failure is a problem."""
 PROVIDER_CAUSES = frozenset(
@@ -134,6 +138,7 @@ class Issue:
     text: str
     advice: str
     list_query: str | None = None  # Query that shows the problem in the list of failures
+    room: str | None = None  # The room that it is about, by the key in its page's URL
     is_outage: bool = False  # Due work isn't done
 
     @property
@@ -245,14 +250,19 @@ def issues(
     failures: FailureCounts,
     sent: Mapping[Channel, int],
     out: Collection[Channel] = (),
+    rooms: Iterable[Room] = (),
     now: datetime,
 ) -> list[Issue]:
     """Return the problems that need an operator, the most urgent first.
 
     ``failures`` and ``sent`` are those of the last RECENT. ``out`` are the channels of outages,
-    which explain their failures.
+    which explain their failures. Of ``rooms``, those are a problem that staff didn't disable.
     """
-    found = [*_backlog_issues(backlog, now), *_failure_issues(failures, sent, out)]
+    found = [
+        *_backlog_issues(backlog, now),
+        *_failure_issues(failures, sent, out),
+        *_room_issues([room for room in rooms if room.is_gone]),
+    ]
     return sorted(found, key=lambda issue: issue.color != "danger")
 
 
@@ -297,6 +307,24 @@ def _failure_issues(
             f"({percent(share)}), {explanation.meaning}",
             advice=explanation.advice,
             list_query=f"channel={group.channel.value}&code={group.code}&failed_within=1h",
+        )
+
+
+def _room_issues(gone: Sequence[Room]) -> Iterator[Issue]:
+    for room in gone[:MAX_ROOM_ISSUES]:
+        yield Issue(
+            key=f"disabled_room:{room.slug}",
+            color="danger",
+            text=f"Room {room.name}: {room.obstacle}",
+            advice="Messages to it fail. Set a new target, or repair it and enable it.",
+            room=quote(room.slug),
+        )
+    if more := gone[MAX_ROOM_ISSUES:]:
+        yield Issue(
+            key="disabled_rooms:",
+            color="danger",
+            text=f"{count_of(len(more), 'other room')} disabled",
+            advice="Messages to them fail. The page Rooms has the reason of each.",
         )
 
 

@@ -19,6 +19,7 @@ from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
 from providers.labels import PROVIDERS
+from rooms import registry as rooms
 
 from .sends import address_of_test, offered_devices
 from .texts.labels import CHANNELS, CIRCUIT_LABELS, HEALTH_LABELS, PLATFORM_LABELS
@@ -157,8 +158,13 @@ def show_not_sent(request: HttpRequest, error: validation.InvalidRequestError) -
 
 
 def rows(*, now: datetime) -> list[dict[str, Any]]:
-    """Return the providers as the pages show them."""
-    return [_row(health, now) for health in provider_health.provider_health(now=now)]
+    """Return the providers as the pages show them: of rooms, those that a room uses."""
+    kinds = {room.kind for room in rooms.find_rooms().values()}
+    return [
+        _row(health, now)
+        for health in provider_health.provider_health(now=now)
+        if health.channel.is_personal or health.name in kinds or health.pause
+    ]
 
 
 def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class Room:
     min_gap: timedelta
     obstacle: str | None
     """Why it takes no messages, as a sentence. None: it does."""
+    is_gone: bool
+    """Whether its provider's answer disabled it, rather than staff."""
 
     def target(self) -> RoomTarget:
         """Return where it is. Raises DecryptionError."""
@@ -71,6 +73,11 @@ def takes_messages(slug: str | None) -> bool:
     """Return whether there is a room with this ID, and it is enabled. Raises PyMongoError."""
     room = find_rooms().get(slug or "")
     return room is not None and room.obstacle is None
+
+
+def reason_of(document: RoomDocument) -> str | None:
+    """Return why a room is disabled, as a sentence. None: it is enabled."""
+    return None if document["enabled"] else document.get("disabled_reason") or BY_STAFF
 
 
 def all_rooms() -> list[RoomDocument]:
@@ -267,7 +274,7 @@ def _load() -> Mapping[str, Room]:
 
 
 def _room(document: RoomDocument) -> Room:
-    reason = document.get("disabled_reason") or BY_STAFF
+    reason = reason_of(document)
     return Room(
         slug=document["_id"],
         kind=document["kind"],
@@ -275,7 +282,8 @@ def _room(document: RoomDocument) -> Room:
         encrypted_target=document["target"],
         encrypted_secrets=tuple(document["secrets"]),
         min_gap=timedelta(seconds=document["min_gap_seconds"]),
-        obstacle=None if document["enabled"] else f"The room is disabled: {reason}",
+        obstacle=None if reason is None else f"The room is disabled: {reason}",
+        is_gone=reason not in (None, BY_STAFF),
     )
 
 

@@ -17,6 +17,7 @@ from delivery.circuit_breaker import CircuitState, State
 from delivery.provider_pauses import Pause
 from domain.channels import Channel
 from domain.errors import FailureCode
+from domain.rooms import RoomKind
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
@@ -29,6 +30,7 @@ from monitoring.provider_health import Health, ProviderHealth
 from notifications.store import leases
 from notifications.store.claims import NotSent
 from notifyproject.db.collections import collection
+from rooms import registry
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.tables import each_case
@@ -290,6 +292,44 @@ def test_outage_explains_the_failures_of_its_channel() -> None:
         "email:provider_error"
     ]
     assert issues(failures=failed(F.BOUNCED, 20), out={Channel.EMAIL}) != []
+
+
+def create_room(slug: str) -> None:
+    registry.create(
+        slug=slug,
+        kind=RoomKind.SLACK_BOT,
+        name=slug.title(),
+        target="C024BE91L",
+        min_gap_seconds=1,
+        now=AT_NOON,
+    )
+
+
+def test_room_that_is_gone_needs_attention_until_it_is_enabled(console: Client) -> None:
+    for slug in ("ops", "dev_1", "quiet"):
+        create_room(slug)
+    registry.disable("dev_1", reason="The channel is archived.", now=AT_NOON)
+    registry.disable("quiet", now=AT_NOON)
+    page = text_of(console)
+    assert "Room Dev_1: The room is disabled: The channel is archived." in page
+    assert 'href="/admin/rooms/room/dev_5F1/change/">Open room' in page
+    assert "Room Ops" not in page
+    assert "Room Quiet" not in page
+    console.post("/admin/analytics/incident/mute/", {"key": "disabled_room:dev_1"})
+    assert "1 muted" in text_of(console)
+    registry.enable("dev_1", now=AT_NOON)
+    assert "Room Dev_1" not in text_of(console)
+
+
+def test_many_disabled_rooms_are_counted(db: None) -> None:
+    for number in range(8):
+        create_room(f"r{number}")
+        registry.disable(f"r{number}", reason="The channel is archived.", now=AT_NOON)
+    found = issues(rooms=registry.find_rooms().values())
+    assert [issue.text.partition(":")[0] for issue in found] == [
+        *(f"Room R{number}" for number in range(5)),
+        "3 other rooms disabled",
+    ]
 
 
 def test_missing_sweep_is_an_issue() -> None:

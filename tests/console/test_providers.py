@@ -13,6 +13,7 @@ from delivery.rate_limiter import RateLimiter
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
+from domain.rooms import RoomKind
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health, rollup
@@ -20,6 +21,7 @@ from monitoring.provider_health import Health
 from notifications.models import Notification
 from notifyproject.db.collections import collection
 from providers import registry
+from rooms import registry as rooms
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
 
@@ -55,6 +57,25 @@ def test_page_shows_attempts_and_health(console: Client) -> None:
     page = text_of(console)
     for words in ("SendGrid", "Mail server", "1 failed or unknown", "no limit", "Healthy"):
         assert words in page, words
+
+
+def test_page_shows_the_kinds_of_rooms_that_there_are(console: Client) -> None:
+    assert 'id="discord"' not in text_of(console)
+    rooms.create(
+        slug="ops",
+        kind=RoomKind.DISCORD,
+        name="Operations",
+        target="https://discord.com/api/webhooks/223704706495545344/x",
+        min_gap_seconds=1,
+        now=utc_now(),
+    )
+    provider_pauses.pause("teams", by="maria", reason="", now=utc_now())
+    page = text_of(console)
+    assert [f'id="{name}"' in page for name in ("discord", "teams", "slack_webhook")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_provider_whose_recent_attempts_fail_is_failing(console: Client) -> None:
