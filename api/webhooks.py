@@ -9,6 +9,7 @@ from rest_framework.views import APIView
 
 from domain.time import utc_now
 from notifications.receipts import webhook_log
+from providers.accounts import every_account
 from providers.contract import (
     InvalidSignatureError,
     InvalidVerifyTokenError,
@@ -17,7 +18,7 @@ from providers.contract import (
 )
 from providers.discovery import SPECS
 from providers.registry import webhook_provider
-from providers.spec import WebhookSpec
+from providers.spec import Account, WebhookSpec
 
 from .http.body import MAX_BYTES_BULK, read_raw
 from .http.problems import BAD_REQUEST, INVALID_SIGNATURE, INVALID_VERIFY_TOKEN
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class ProviderWebhook(APIView):
-    """The webhook of a provider, whose signature or token is the authentication.
+    """The webhook of an account, whose signature or token is the authentication.
 
     A provider repeats a webhook that fails halfway. Applying one twice is idempotent.
     """
@@ -89,15 +90,22 @@ class ProviderWebhook(APIView):
 
 
 def routes() -> list[URLPattern]:
-    """Return the addresses of the webhooks: one for each provider that has one."""
-    return [_route(spec.name, spec.webhook) for spec in SPECS.values() if spec.webhook]
+    """Return the addresses of the webhooks: one for each account of a provider that has them.
+
+    That includes accounts by which nothing is sent any more: their receipts still arrive.
+    """
+    return [
+        _route(account, webhook)
+        for account in every_account()
+        if (webhook := SPECS[account.kind].webhook)
+    ]
 
 
-def _route(name: str, webhook: WebhookSpec) -> URLPattern:
+def _route(account: Account, webhook: WebhookSpec) -> URLPattern:
     # Loads its code before the process is forked, not in the first call.
-    webhook_provider(name)
+    webhook_provider(account.name)
     methods = ["get", "post", "head", "options"] if webhook.has_handshake else ["post", "options"]
     view = ProviderWebhook.as_view(
-        provider=name, content=webhook.content, http_method_names=methods
+        provider=account.name, content=webhook.content, http_method_names=methods
     )
-    return path(f"webhooks/{name}", view, name=f"webhook-{name}")
+    return path(account.webhook_path.removeprefix("/"), view, name=f"webhook-{account.name}")

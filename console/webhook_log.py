@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from domain.time import utc_now
 from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
-from providers.discovery import spec_of
+from providers.accounts import spec_of
 from providers.labels import PROVIDERS
 from recipients.masking import can_see_addresses, mask_text
 

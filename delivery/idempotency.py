@@ -4,7 +4,8 @@ Such a repeat can't reach a recipient twice, so the type's policy for unknown ou
 apply while the provider remembers the key of the first attempt.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,12 +17,13 @@ from notifications.store.attempt_series import AmbiguousDelivery, AttemptSeries,
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.recovery import UnknownOutcome
 from providers.contract import IdempotentProvider, Provider
-from providers.registry import get_provider
+from providers.registry import providers_for
 
 MARGIN = timedelta(minutes=1)
 """Time before the end of a window in which no request of a repeat begins: a request takes up to
 15 s, and the clocks of two workers differ."""
 FORGOTTEN = "The provider no longer remembers the first attempt."
+GONE = "Nothing is sent any more by the account of the first attempt."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +37,12 @@ class Repeat:
 def find_repeats(
     claims: Sequence[ClaimedDelivery], *, providers: Sequence[Provider], now: datetime
 ) -> tuple[Mapping[str, Repeat], list[NotSent]]:
-    """Return what claims repeat, by reference, and those that would now be sent anew in vain.
+    """Return what claims repeat, by reference, and those that a repeat would now double.
 
     Without an ambiguous attempt at an idempotent provider, nothing is read.
     """
     windows = _windows(providers)
+    forgotten = _of_gone_accounts(claims, {provider.name for provider in providers})
     by_delivery = {
         _delivery(claimed): claimed
         for claimed in claims
@@ -47,7 +50,6 @@ def find_repeats(
     }
     found = find_series(by_delivery.keys())
     repeats: dict[str, Repeat] = {}
-    forgotten: list[NotSent] = []
     for delivery, claimed in by_delivery.items():
         series = found.get(delivery)
         until = _end_of(series, windows[delivery.provider]) if series is not None else now
@@ -61,9 +63,8 @@ def find_repeats(
 
 def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[UnknownOutcome]:
     """Return the unknown outcomes that a repeat resolves without a duplicate."""
-    windows = _windows(
-        [provider for name in {o.provider for o in outcomes} if (provider := _known(name))]
-    )
+    channels = itertools.product({outcome.channel for outcome in outcomes}, (False, True))
+    windows = _windows([p for channel, test in channels for p in providers_for(channel, test=test)])
     by_delivery = {
         AmbiguousDelivery(
             notification_id=outcome.notification_id,
@@ -91,11 +92,19 @@ def _windows(providers: Sequence[Provider]) -> dict[str, timedelta]:
     return {p.name: p.idempotency for p in providers if isinstance(p, IdempotentProvider)}
 
 
-def _known(name: str) -> Provider | None:
-    try:
-        return get_provider(name)
-    except LookupError:
-        return None
+def _of_gone_accounts(claims: Sequence[ClaimedDelivery], names: Collection[str]) -> list[NotSent]:
+    """Return the repeats of accounts that are no longer among the providers.
+
+    Another account takes the message for a new one, which only the type may allow.
+    """
+    return [
+        NotSent(claimed, DeliveryStatus.FAILED, FailureCode.OUTCOME_UNKNOWN, GONE)
+        for claimed in claims
+        if claimed.ambiguous_provider
+        and claimed.ambiguous_provider not in names
+        and not claimed.channel.has_devices
+        and policy_of(claimed.type) is retry.UnknownPolicy.FAIL
+    ]
 
 
 def _delivery(claimed: ClaimedDelivery) -> AmbiguousDelivery:

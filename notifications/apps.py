@@ -19,6 +19,7 @@ class NotificationsConfig(AppConfig):
             celery_settings,
             deploy_settings,
             mail_settings,
+            provider_accounts,
             provider_settings,
             service_urls,
             sms_settings,
@@ -29,6 +30,7 @@ class NotificationsConfig(AppConfig):
         checks.register(mail_settings, checks.Tags.security)
         checks.register(service_urls, checks.Tags.security)
         checks.register(provider_settings, checks.Tags.security)
+        checks.register(provider_accounts, checks.Tags.security)
         checks.register(sms_settings, checks.Tags.security)
         post_migrate.connect(_after_migrate, sender=self)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -11,8 +12,11 @@ from domain.channels import Channel
 from domain.content import attachment_host
 from domain.countries import COUNTRIES
 from domain.mailboxes import parse_mailbox
+from notifyproject.settings import environment
+from notifyproject.settings.provider_groups import order_variable
 from providers import setting_checks
-from providers.discovery import SPECS, checks_of
+from providers.accounts import every_account
+from providers.discovery import checks_of
 from providers.registry import is_configured
 
 from .validation import (
@@ -41,6 +45,22 @@ def deploy_settings(**_: Any) -> list[checks.CheckMessage]:
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid settings of providers."""
     return list(_of_providers("check_settings"))
+
+
+def provider_accounts(**_: Any) -> list[checks.CheckMessage]:
+    """Return what declared accounts and variables have no effect on sends."""
+    problems: list[checks.CheckMessage] = []
+    hint = "PROVIDER_<NAME>_KIND declares an account, and its kind has its settings."
+    for name in environment.unused():
+        message = f"{name} is no variable of a declared account."
+        problems.append(checks.Warning(message, hint=hint, id="notifications.W007"))
+    for name, account in settings.PROVIDER_ACCOUNTS.items():
+        order = order_variable(account.variables.group.channel)
+        if name not in (getattr(settings, f"{order}S") or ()):
+            message = f"The account {name} isn't in {order}: nothing is sent by it."
+            hint = "Its receipts take effect. Remove its variables when they have all arrived."
+            problems.append(checks.Info(message, hint=hint, id="notifications.I001"))
+    return problems
 
 
 def celery_settings(**_: Any) -> list[checks.CheckMessage]:
@@ -76,8 +96,8 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
 def service_urls(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid base URLs of this service and of the sandbox."""
     return [
-        *setting_checks.base_url("PUBLIC_URL", number=6),
-        *setting_checks.base_url("SANDBOX_URL", number=10, may_be_empty=True),
+        *setting_checks.base_url(settings, "PUBLIC_URL", number=6),
+        *setting_checks.base_url(settings, "SANDBOX_URL", number=10, may_be_empty=True),
     ]
 
 
@@ -96,8 +116,18 @@ def sms_settings(**_: Any) -> list[checks.CheckMessage]:
 
 
 def _of_providers(function: str) -> Iterator[checks.CheckMessage]:
-    for name in SPECS:
-        yield from getattr(checks_of(name), function, tuple)()
+    for account in every_account():
+        if check := getattr(checks_of(account.kind), function, None):
+            yield from map(partial(_with_own_names, account.name), check(account))
+
+
+def _with_own_names(name: str, message: checks.CheckMessage) -> checks.CheckMessage:
+    """Return a message about an account, with the account's names of the kind's variables."""
+    if (declared := settings.PROVIDER_ACCOUNTS.get(name)) is not None:
+        variables = declared.variables
+        message.msg = variables.own_names(message.msg)
+        message.hint = message.hint and variables.own_names(message.hint)
+    return message
 
 
 def _is_mailbox(text: str) -> bool:

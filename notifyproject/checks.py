@@ -33,15 +33,17 @@ _SHARED_DOMAIN = re.compile(
 def check_secrets(**_: Any) -> list[checks.CheckMessage]:
     """Report secrets that are short, could be guessed, or serve two purposes."""
     problems: list[checks.CheckMessage] = []
-    seen: dict[bytes, str] = {}
+    seen: dict[bytes, tuple[str, str]] = {}
     for name, rule in SECRETS.items():
         for label, secret in _secrets(name):
+            other, other_label = seen.setdefault(secret, (name, label))
+            is_used_twice = (other, other_label) != (name, label)
             if problem := secret_problem(rule, secret):
                 number = 4 if "fewer" in problem else 5
                 problems.append(_guessable(f"{label} {problem}.", number))
-            elif not rule.is_issued and secret in seen:
-                problems.append(_guessable(f"{label} is {seen[secret]}, too.", 7))
-            seen.setdefault(secret, label)
+            # Accounts may share a secret, as two senders of one account at Twilio do.
+            elif not rule.is_issued and is_used_twice and not _is_shared(name, other):
+                problems.append(_guessable(f"{label} is {other_label}, too.", 7))
     return problems
 
 
@@ -49,13 +51,13 @@ def check_urls(**_: Any) -> list[checks.CheckMessage]:
     """Report URLs without TLS to hosts outside this machine or a private network."""
     problems: list[checks.CheckMessage] = []
     for name, rule in URLS.items():
-        for url in _urls(name):
+        for label, url in _urls(name):
             if problem := url_problem(rule, url):
                 hint = (
                     "Without TLS, everybody on the way reads and changes what is sent, keys and "
                     "codes included. Use https://, or for a test an address such as 127.0.0.1."
                 )
-                message = f"{name} {problem}."
+                message = f"{label} {problem}."
                 problems.append(checks.Error(message, hint=hint, id="notifyproject.E008"))
     return problems
 
@@ -87,20 +89,36 @@ def _secrets(name: str) -> Iterator[tuple[str, bytes]]:
         for key_id, secret in settings.FIELD_ENCRYPTION_KEYS.items():
             yield f"The key {key_id} of {name}", secret
         return
-    value = getattr(settings, name)
-    if not isinstance(value, str):
-        for number, secret in enumerate(value, start=1):
-            yield f"Value {number} of {name}", secret.encode()
-    # Without the keys of production, no process gets here.
-    elif value or name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
-        yield name, value.encode()
+    for label, value in _values(name):
+        if not isinstance(value, str):
+            for number, secret in enumerate(value, start=1):
+                yield f"Value {number} of {label}", secret.encode()
+        # Without the keys of production, no process gets here.
+        elif value or name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
+            yield label, value.encode()
 
 
-def _urls(name: str) -> list[str]:
-    """Return the values of a variable that is set."""
-    value = getattr(settings, name)
-    values = [value] if isinstance(value, str) else sorted(value)
-    return [url for url in values if url]
+def _urls(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the values of a variable that is set, each with what to call it."""
+    for label, value in _values(name):
+        for url in [value] if isinstance(value, str) else sorted(value):
+            if url:
+                yield label, url
+
+
+def _values(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the setting of a variable, and those of accounts of a provider that have it, too."""
+    yield name, getattr(settings, name)
+    for account in settings.PROVIDER_ACCOUNTS.values():
+        if name in account.variables.values:
+            yield account.variables.own_name(name), getattr(account.values, name)
+
+
+def _is_shared(name: str, other: str) -> bool:
+    """Return whether two variables with one secret are one variable of two accounts."""
+    return name == other and any(
+        name in account.variables.values for account in settings.PROVIDER_ACCOUNTS.values()
+    )
 
 
 def _guessable(message: str, number: int) -> checks.Error:

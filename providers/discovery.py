@@ -7,9 +7,8 @@ from importlib.util import find_spec
 from types import ModuleType
 
 import providers
-from domain.channels import Channel
 
-from .spec import SANDBOX_PREFIX, ProviderSpec
+from .spec import ProviderSpec
 
 
 def find_specs() -> Mapping[str, ProviderSpec]:
@@ -25,22 +24,11 @@ def find_specs() -> Mapping[str, ProviderSpec]:
 SPECS = find_specs()
 
 
-def channel_of(name: str) -> Channel | None:
-    """Return the channel of a provider or sandbox. None if this version doesn't have it."""
-    spec = SPECS.get(name.removeprefix(SANDBOX_PREFIX))
-    return None if spec is None else spec.channel
-
-
-def spec_of(name: str) -> ProviderSpec:
-    """Return the spec of a provider, or of a sandbox. Raises LookupError."""
-    return SPECS[name.removeprefix(SANDBOX_PREFIX)]
-
-
 def checks_of(name: str) -> ModuleType | None:
     """Return ``checks.py`` of a provider's package, or None if it has none.
 
-    Its ``check_settings`` returns Django's messages about invalid settings, at the start of each
-    process, and its ``check_server`` those about settings that a server lacks.
+    Its ``check_settings`` returns Django's messages about invalid settings of an account, at the
+    start of each process, and its ``check_server`` those about settings that a server lacks.
     """
     path = f"{providers.__name__}.{name}.checks"
     return import_module(path) if find_spec(path) else None

@@ -8,9 +8,10 @@ from django.core.signals import setting_changed
 
 from domain.channels import Channel
 
+from .accounts import account_of, channel_of, spec_of
 from .contract import Provider, WebhookProvider
-from .discovery import SPECS, spec_of
-from .spec import order_setting
+from .discovery import SPECS
+from .spec import SANDBOX_PREFIX, order_setting
 
 
 @cache
@@ -35,22 +36,22 @@ def every_channel(*, test: bool = False) -> list[Channel]:
 
 @cache
 def get_provider(name: str) -> Provider:
-    """Return a provider or a sandbox, whether messages are sent by it or not.
+    """Return the provider of an account or a sandbox, whether messages are sent by it or not.
 
     Raises LookupError.
     """
     spec = spec_of(name)
-    if name == spec.name:
-        return spec.build()
+    if not name.startswith(SANDBOX_PREFIX):
+        return spec.build(account_of(name))
     if spec.sandbox is None:
         raise LookupError(f"{spec.name} has no sandbox")
     return spec.sandbox.build()
 
 
 def webhook_provider(name: str) -> WebhookProvider:
-    """Return the provider that reads the webhooks of a provider or sandbox. Raises LookupError."""
+    """Return the provider that reads the webhooks of an account or sandbox. Raises LookupError."""
     spec = spec_of(name)
-    found = get_provider(spec.name) if spec.webhook else None
+    found = get_provider(name.removeprefix(SANDBOX_PREFIX)) if spec.webhook else None
     if isinstance(found, WebhookProvider):
         return found
     raise LookupError(f"{spec.name} has no webhooks")
@@ -62,10 +63,15 @@ def _names(channel: Channel, *, test: bool) -> list[str]:
         return [
             spec.sandbox_name for spec in specs if spec.sandbox and spec.sandbox.is_configured()
         ]
-    if (order := getattr(settings, order_setting(channel), None)) is not None:
-        listed = {spec.name: spec for spec in specs}
-        specs = [listed[name] for name in order if name in listed]
-    return [spec.name for spec in specs if spec.is_configured()]
+    order = getattr(settings, order_setting(channel), None)
+    if order is None:
+        return [spec.name for spec in specs if spec.is_configured()]
+    return [name for name in order if channel_of(name) is channel and _is_configured(name)]
+
+
+def _is_configured(name: str) -> bool:
+    """Return whether an account can send. A declared one has what it needs."""
+    return name in settings.PROVIDER_ACCOUNTS or spec_of(name).is_configured()
 
 
 def clear(**_: Any) -> None:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.core import checks
 
 _WORD = re.compile(r"[!-~]+", re.ASCII)
@@ -21,9 +21,11 @@ def is_word(text: str) -> bool:
     return _WORD.fullmatch(text) is not None
 
 
-def base_url(name: str, *, number: int, may_be_empty: bool = False) -> Iterator[checks.Error]:
-    """Report a setting that is not the address of an API."""
-    url = getattr(settings, name)
+def base_url(
+    values: Any, name: str, *, number: int, may_be_empty: bool = False
+) -> Iterator[checks.Error]:
+    """Report an attribute of the values, or of the settings, that is not the address of an API."""
+    url = getattr(values, name)
     if not _is_base_url(url) and (url or not may_be_empty):
         hint = (
             "Use a URL such as https://notify.example.com, without a user, a query, or a fragment."

@@ -5,7 +5,7 @@ is light: what it describes is imported when it is needed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from domain.channels import Channel
@@ -22,6 +22,27 @@ def order_setting(channel: Channel) -> str:
     configured send.
     """
     return f"{channel.value.upper()}_PROVIDERS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """An account of a provider, by which messages are sent and webhooks are verified.
+
+    Each kind of provider has one with its own name, and the environment may declare more:
+    :mod:`notifyproject.settings.accounts`.
+    """
+
+    name: str
+    """As stored in attempts and receipts."""
+    kind: str
+    values: Any = field(repr=False)
+    """Has the account's settings as attributes with the names that its kind gives them."""
+
+    @property
+    def webhook_path(self) -> str:
+        """The path of its webhook."""
+        own = "" if self.name == self.kind else f"/{self.name}"
+        return f"/webhooks/{self.kind}{own}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +70,21 @@ class WebhookSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSpec:
-    """A provider of one channel."""
+    """A kind of provider, of one channel."""
 
     name: str
-    """As stored in attempts and receipts, and in the address of its webhook."""
+    """That of the kind, and of its account unless the environment declares others."""
     label: str
     """As staff read it."""
     channel: Channel
     enabled_by: str = ""
     """The variable that turns it on. Empty: it is on if its channel's list names it, or always."""
     is_configured: Callable[[], bool]
-    """Whether messages can be sent by it, if its channel's list names it."""
-    build: Callable[[], Provider]
-    """Create it from the settings. Without credentials, it can still verify webhooks."""
+    """Whether messages can be sent by the account of its own name, if its channel's list names it.
+    """
+    build: Callable[[Account], Provider]
+    """Create it from the values of an account. Without credentials, it can still verify webhooks.
+    """
     sandbox: SandboxSpec | None = None
     webhook: WebhookSpec | None = None
     settings: type[Any] | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.states import Category
+from providers.accounts import account_of
 from providers.whatsapp import build
 from providers.whatsapp import templates as whatsapp_api
 from providers.whatsapp.provider import WhatsApp
@@ -77,7 +78,7 @@ def submissions(document: NotificationTypeDocument) -> Iterator[tuple[Mapping[st
 
 
 def _account() -> WhatsApp:
-    account = build()
+    account = build(account_of("whatsapp"))
     if not account.token or not account.business_account_id:
         raise NoAccountError
     return account

@@ -9,7 +9,7 @@ import structlog
 from notifications.documents.records import PROVIDER_EVENTS
 from notifications.store.references import AttemptReference
 from notifyproject.platform import encryption
-from providers.discovery import spec_of
+from providers.accounts import spec_of
 from providers.inbound import Identity, Inbound, MarketingPreference
 from recipients import service_windows, whatsapp_identities, whatsapp_learning
 from recipients.models import SuppressionReason

@@ -29,8 +29,8 @@ from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
+from providers.accounts import channel_of
 from providers.contract import AddressEffect, Receipt, ReceiptKind
-from providers.discovery import channel_of
 from recipients import suppressions
 from recipients.models import SuppressionReason
 

@@ -10,8 +10,8 @@ from notifications.documents.records import WEBHOOK_LOG, WebhookLogDocument
 from notifications.store.references import AttemptReference
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
+from providers.accounts import spec_of
 from providers.contract import Receipt
-from providers.discovery import spec_of
 from providers.inbound import Inbound, InboundMessage, MarketingPreference
 from providers.registry import webhook_provider
 from recipients.whatsapp_identities import is_number

@@ -1,6 +1,7 @@
 """Settings that all installations share. :func:`configure` adds those of the environment."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from kombu.entity import Exchange, Queue
@@ -12,6 +13,8 @@ from domain.states import Priority
 from ..platform import rabbitmq
 from ..platform.logs import logging_config
 from . import console, sentinel_url, store_urls
+from .accounts import AccountSettings
+from .declarations import ProviderGroup
 from .environment import BASE_DIR, DATA_DIR
 from .kinds import split_list
 from .variables import PROVIDER_GROUPS, PROVIDER_ORDERS, Environment
@@ -199,7 +202,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "DATABASES": _databases(environment),
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
         **{
-            f"{name}S": names
+            f"{name}S": names or None
             for name, names in vars(environment).items()
             if name in PROVIDER_ORDERS
         },
@@ -210,19 +213,35 @@ def configure(environment: Environment) -> dict[str, Any]:
             for group in PROVIDER_GROUPS
             for name, value in group.of(environment).configure(environment).items()
         },
+        "PROVIDER_ACCOUNTS": {
+            name: _account(environment, name) for name in environment.PROVIDER_ACCOUNTS
+        },
         "ROOMS_URL": environment.ROOMS_URL.rstrip("/"),
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "PROVIDER_RATES": _provider_rates(environment),
         "MAX_IN_FLIGHT": {
-            group.provider: environment.WORKER_THREADS
+            name: environment.WORKER_THREADS
             if group.needs_threads
             else environment.PROVIDER_MAX_IN_FLIGHT
-            for group in PROVIDER_GROUPS
+            for name, group in _groups(environment).items()
         },
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
         "LOGGING_CONFIG": "notifyproject.platform.logs.configure",
     }
+
+
+def _account(environment: Environment, name: str) -> AccountSettings:
+    """Return what an account's kind makes of the account's variables."""
+    variables, own = environment.PROVIDER_ACCOUNTS[name], environment.of_account(name)
+    values = SimpleNamespace(**variables.group.of(own).configure(own))
+    return AccountSettings(variables=variables, values=values)
+
+
+def _groups(environment: Environment) -> dict[str, type[ProviderGroup]]:
+    """Return the variables of each kind and account, by its name."""
+    kinds = {group.provider: group for group in PROVIDER_GROUPS}
+    return kinds | {name: found.group for name, found in environment.PROVIDER_ACCOUNTS.items()}
 
 
 def _databases(environment: Environment) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class Variable:
     """Page with more, as a path below docs, with or without an anchor."""
     is_required: bool = False
     """Whether a server doesn't start without it."""
+    is_needed: bool = False
+    """Whether an account of a provider can't send without it; see :mod:`.accounts`."""
     example: str | None = None
     """Value in ``.env.example`` and on Kubernetes, empty for one to fill in. None: not shown there,
     because the default serves."""
@@ -94,6 +96,16 @@ class ProviderGroup(Group):
     """Default of its messages per second; 0: no limit."""
     needs_threads: ClassVar[bool] = False
     """Whether each of its requests takes a thread."""
+
+    @classmethod
+    def prefix(cls) -> str:
+        """Return what the names of its variables begin with."""
+        return f"{cls.provider.upper()}_"
+
+    @classmethod
+    def of_an_account(cls) -> "list[Variable]":
+        """Return the variables of which each account has its own: not those of its sandbox."""
+        return [found for found in variables(cls) if found.name.startswith(cls.prefix())]
 
     @classmethod
     def of(cls, values: Any) -> Self:

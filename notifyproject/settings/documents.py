@@ -7,11 +7,19 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from .declarations import Group, Variable, variables
+from .accounts import KINDS
+from .declarations import Group, ProviderGroup, Variable, variables
 from .environment import BASE_DIR
 from .variables import GROUPS, VARIABLES, Compose
 
 WIDTH = 118
+ACCOUNTS_HEADING = "Accounts"
+ACCOUNTS = (
+    "`PROVIDER_<NAME>_KIND=<kind>` declares an account, and `PROVIDER_<NAME>_<SETTING>` has a "
+    "setting of it, which is described above under the kind's name: `PROVIDER_EU_API_KEY` of an "
+    "account of `sendgrid` is what `SENDGRID_API_KEY` is. The account of a list such as "
+    "`EMAIL_PROVIDER` has its name in small letters, `eu`. See [accounts](../guides/accounts.md)."
+)
 PAGE = "docs/reference/settings.md"
 BEGIN = "<!-- From here on, `make settings` writes this page. -->\n"
 KUBERNETES = "deploy/kubernetes"
@@ -22,7 +30,7 @@ def documents() -> dict[str, str]:
     page = (BASE_DIR / PAGE).read_text(encoding="utf-8")
     return {
         ".env.example": _env_example(),
-        PAGE: page.partition(BEGIN)[0] + BEGIN + "".join(map(_table, GROUPS)),
+        PAGE: page.partition(BEGIN)[0] + BEGIN + "".join(map(_table, GROUPS)) + _accounts(),
         f"{KUBERNETES}/base/settings.env": _kubernetes_settings(),
         f"{KUBERNETES}/secrets.env.example": _kubernetes_secrets(),
     }
@@ -94,6 +102,23 @@ def _table(group: type[Group]) -> str:
         f"\n## {group.heading}\n\n{_introduction(group)}{more}\n\n"
         f"| variable | default | value | meaning |\n|---|---|---|---|\n{rows}\n"
     )
+
+
+def _accounts() -> str:
+    """Return the table of what accounts of each kind have."""
+    rows = "\n".join(
+        f"| `{kind}` | {_own_names(group, is_needed=True)} | {_own_names(group, is_needed=False)} |"
+        for kind, group in KINDS.items()
+    )
+    return (
+        f"\n## {ACCOUNTS_HEADING}\n\n{ACCOUNTS}\n\n"
+        f"| kind | needed | others |\n|---|---|---|\n{rows}\n"
+    )
+
+
+def _own_names(group: type[ProviderGroup], *, is_needed: bool) -> str:
+    own = [v for v in group.of_an_account() if v.is_needed == is_needed]
+    return ", ".join(f"`{variable.name.removeprefix(group.prefix())}`" for variable in own)
 
 
 def _row(variable: Variable) -> str:

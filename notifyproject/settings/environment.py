@@ -7,6 +7,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from . import accounts
 from .kinds import RefusedError
 from .variables import VARIABLES, Environment
 
@@ -23,16 +24,24 @@ def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = Non
 
     Raises ImproperlyConfigured, which names each wrong variable and has no value.
     """
-    values, problems = {}, []
-    for name, variable in VARIABLES.items():
-        if text := environ.get(name) or (defaults or {}).get(name):
-            try:
+    given = {**(defaults or {}), **{name: text for name, text in environ.items() if text}}
+    declared, problems = accounts.find_accounts(given)
+    values = {}
+    for name, variable in accounts.declarations(declared).items():
+        try:
+            if text := given.get(name):
                 values[name] = variable.kind.read(text)
-            except RefusedError as refused:
-                problems.append(f"environment variable {name}: {refused}.")
+            elif variable is not VARIABLES.get(name):
+                values[name] = variable.value
+        except RefusedError as refused:
+            problems.append(f"environment variable {name}: {refused}.")
+    problems += accounts.missing(declared, given)
     if problems:
         raise ImproperlyConfigured("\n".join(problems))
-    return Environment(**values)
+    return Environment(
+        **{name: value for name, value in values.items() if name in VARIABLES},
+        PROVIDER_ACCOUNTS={n: account.with_values(values) for n, account in declared.items()},
+    )
 
 
 def local_stack_environment() -> dict[str, str]:
@@ -50,6 +59,11 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def unused() -> list[str]:
+    """Return the variables of this process that look like an account's, and are none's."""
+    return accounts.unused(os.environ)
 
 
 def current(*, defaults: Mapping[str, str] | None = None) -> Environment:

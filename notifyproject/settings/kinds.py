@@ -97,16 +97,21 @@ def switch() -> Kind[bool]:
     return Kind(expected="on | off", convert=convert, empty=False, words=tuple(words))
 
 
-def names(*known: str) -> Kind[tuple[str, ...]]:
-    """Return the kind of an ordered list of some of these names, each at most once."""
+def names(*known: str, more: str, refused: Mapping[str, str]) -> Kind[tuple[str, ...]]:
+    """Return the kind of an ordered list of some of these names, each at most once.
+
+    ``refused`` has the reasons why others may not be in it.
+    """
 
     def convert(text: str) -> tuple[str, ...]:
         found = tuple(split_list(text))
+        if reason := next((refused[name] for name in found if name in refused), None):
+            raise RefusedError(reason)
         if not found or len({*found}) < len(found) or not {*found} <= {*known}:
             raise ValueError("another name")
         return found
 
-    return Kind(expected=f"some of {', '.join(known)}, in order", convert=convert, empty=())
+    return Kind(expected=f"some of {', '.join(known)}, or {more}", convert=convert, empty=())
 
 
 def text(pattern: str = r"(?s:.*)", expected: str = "a text") -> Kind[str]:

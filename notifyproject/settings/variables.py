@@ -11,13 +11,33 @@ from domain.channels import Channel
 
 from . import kinds
 from .declarations import Group, declare, variables
-from .provider_groups import find_groups, names_of
+from .kinds import Kind
+from .provider_groups import find_groups, names_of, order_variable
 from .safety import Plain
 
 PROVIDER_GROUPS = find_groups()
 """The variables of each provider, which its package declares."""
-_RATES = ",".join(f"{group.provider}:{group.rate}" for group in PROVIDER_GROUPS)
+PROVIDER_RATES = "PROVIDER_MAX_PER_SECOND"
 _LIMITS = "read:30000,write:60000,inbox:600,failed:300"
+
+
+def order_kind(
+    channel: str, *accounts: str, refused: Mapping[str, str] | None = None
+) -> Kind[tuple[str, ...]]:
+    """Return the kind of a list of providers of a channel: kinds, and declared accounts."""
+    return kinds.names(
+        *names_of(channel), *accounts, more="accounts, in order", refused=refused or {}
+    )
+
+
+def rates_kind(accounts: Mapping[str, int]) -> tuple[Kind[Mapping[str, float]], str]:
+    """Return the kind of the providers' rates, and its default with those of the accounts."""
+    rates = {**{group.provider: group.rate for group in PROVIDER_GROUPS}, **accounts}
+    default = ",".join(f"{name}:{rate}" for name, rate in rates.items())
+    return kinds.numbers(kinds.number(0, 1_000_000), defaults=default), default
+
+
+_RATES_KIND, _RATES = rates_kind({})
 
 
 class General(Group):
@@ -199,9 +219,10 @@ class Email(Group):
     see = "guides/channels.md"
 
     EMAIL_PROVIDER: tuple[str, ...] = declare(
-        kinds.names(*names_of("email")),
+        order_kind("email"),
         names_of("email")[0],
-        "a provider, or several in the order of failover",
+        "a provider, or several in the order of failover, or accounts of them",
+        see="guides/accounts.md",
         question=f"Mail provider: {' or '.join(names_of('email'))}",
     )
     EMAIL_FROM: str = declare(
@@ -225,6 +246,13 @@ class Sms(Group):
     heading = "SMS"
     see = "guides/channels.md#sms"
 
+    SMS_PROVIDER: tuple[str, ...] = declare(
+        order_kind("sms"),
+        "",
+        "a provider, or several in the order of failover, or accounts of them",
+        empty="all that are configured",
+        see="guides/accounts.md",
+    )
     SMS_COUNTRIES: tuple[str, ...] = declare(
         kinds.items(r"[A-Z]{2}( *, *[A-Z]{2})*", "codes of countries such as PT,ES"),
         "",
@@ -273,10 +301,10 @@ class ProviderLimits(Group):
     see = "guides/channels.md#rate-limits"
 
     PROVIDER_MAX_PER_SECOND: Mapping[str, float] = declare(
-        kinds.numbers(kinds.number(0, 1_000_000), defaults=_RATES),
+        _RATES_KIND,
         _RATES,
         "messages per second over all workers, or parts of SMS: `provider:number,…`; 0: no limit; "
-        "a provider that isn't named keeps its default",
+        "a provider that isn't named keeps its default, an account that of its kind",
         see="reference/providers.md",
     )
     PROVIDER_MAX_IN_FLIGHT: int = declare(
@@ -439,8 +467,15 @@ class Environment(
     Those of a provider are read by :meth:`.declarations.ProviderGroup.of`.
     """
 
+    PROVIDER_ACCOUNTS: Mapping[str, Any]
+    """The declared accounts of providers: an :class:`.accounts.AccountVariables` by name."""
+
     def __init__(self, **values: Any) -> None:
-        super().__init__(**_PROVIDER_DEFAULTS | values)
+        super().__init__(**{"PROVIDER_ACCOUNTS": {}} | _PROVIDER_DEFAULTS | values)
+
+    def of_account(self, name: str) -> "Environment":
+        """Return it as the kind of an account sees it: with the account's values."""
+        return Environment(**vars(self) | dict(self.PROVIDER_ACCOUNTS[name].values))
 
 
 class Compose(Group):
@@ -457,7 +492,7 @@ _BEFORE = _GENERAL.index(ProviderLimits)
 GROUPS: tuple[type[Group], ...] = (*_GENERAL[:_BEFORE], *PROVIDER_GROUPS, *_GENERAL[_BEFORE:])
 VARIABLES = {variable.name: variable for group in GROUPS for variable in variables(group)}
 """The variables of the service, by name."""
-PROVIDER_ORDERS = frozenset(f"{channel.value.upper()}_PROVIDER" for channel in Channel)
+PROVIDER_ORDERS = frozenset(order_variable(channel.value) for channel in Channel)
 """Variables with the providers of a channel in order; a channel with one provider needs none."""
 _PROVIDER_DEFAULTS = {
     variable.name: variable.value for group in PROVIDER_GROUPS for variable in variables(group)

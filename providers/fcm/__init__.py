@@ -8,17 +8,17 @@ from domain.channels import Channel
 from domain.time import utc_now
 
 from ..contract import Provider
-from ..spec import ProviderSpec, SandboxSpec
+from ..spec import Account, ProviderSpec, SandboxSpec
 from .variables import Settings
 
 
-def build() -> Provider:
+def build(account: Account) -> Provider:
     """Return the provider for the configured Firebase project."""
     return _build(
-        name=PROVIDER.name,
-        credentials=settings.FCM_CREDENTIALS,
-        project_id=settings.FCM_PROJECT_ID,
-        base_url=settings.FCM_URL,
+        name=account.name,
+        credentials=account.values.FCM_CREDENTIALS,
+        project_id=account.values.FCM_PROJECT_ID,
+        base_url=account.values.FCM_URL,
     )
 
 

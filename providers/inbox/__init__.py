@@ -3,14 +3,14 @@
 from domain.channels import INBOX
 
 from ..contract import Provider
-from ..spec import ProviderSpec
+from ..spec import Account, ProviderSpec
 
 
-def build() -> Provider:
+def build(account: Account) -> Provider:
     """Return the inbox."""
     from .provider import InAppProvider
 
-    return InAppProvider()
+    return InAppProvider(name=account.name)
 
 
 PROVIDER = ProviderSpec(

@@ -7,20 +7,20 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+from ..spec import Account, ProviderSpec, SandboxSpec, WebhookSpec
 from .variables import SANDBOX_KEY, Settings
 
 if TYPE_CHECKING:
     from .provider import SendGrid
 
 
-def build() -> "SendGrid":
+def build(account: Account) -> "SendGrid":
     """Return the account, which may also be needed for webhooks while another provider sends."""
     return _build(
-        name=PROVIDER.name,
-        api_key=settings.SENDGRID_API_KEY,
-        base_url=settings.SENDGRID_URL,
-        webhook_public_key=settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
+        name=account.name,
+        api_key=account.values.SENDGRID_API_KEY,
+        base_url=account.values.SENDGRID_URL,
+        webhook_public_key=account.values.SENDGRID_WEBHOOK_PUBLIC_KEY,
     )
 
 

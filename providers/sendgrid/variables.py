@@ -26,6 +26,7 @@ class Settings(ProviderGroup):
         empty="mail goes to the sandbox, if there is one",
         example="",
         is_asked=True,
+        is_needed=True,
     )
     SENDGRID_WEBHOOK_PUBLIC_KEY: str = declare(
         kinds.text(

@@ -7,7 +7,7 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec
+from ..spec import Account, ProviderSpec, SandboxSpec
 from .variables import Settings
 
 if TYPE_CHECKING:
@@ -17,11 +17,16 @@ SANDBOX_KEY = "xoxb-sandbox"
 """The sandbox accepts this fixed value; it isn't secret."""
 
 
-def build() -> "SlackBot":
+def build(account: Account) -> "SlackBot":
     """Return the bot."""
     from .provider import SlackBot
 
-    return SlackBot(clock=utc_now, token=settings.SLACK_BOT_TOKEN, base_url=settings.SLACK_BOT_URL)
+    return SlackBot(
+        name=account.name,
+        clock=utc_now,
+        token=account.values.SLACK_BOT_TOKEN,
+        base_url=account.values.SLACK_BOT_URL,
+    )
 
 
 def build_sandbox() -> "SlackBot":

@@ -7,17 +7,17 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec
+from ..spec import Account, ProviderSpec, SandboxSpec
 
 if TYPE_CHECKING:
     from .provider import SlackWebhook
 
 
-def build() -> "SlackWebhook":
+def build(account: Account) -> "SlackWebhook":
     """Return what posts to all rooms of this kind."""
     from .provider import SlackWebhook
 
-    return SlackWebhook(clock=utc_now, base_url=settings.ROOMS_URL)
+    return SlackWebhook(name=account.name, clock=utc_now, base_url=settings.ROOMS_URL)
 
 
 def build_sandbox() -> "SlackWebhook":

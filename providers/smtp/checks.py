@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from django.conf import settings
 from django.core import checks
 
+from ..spec import Account
 from .variables import password_problem
 
 
-def check_server() -> Iterator[checks.CheckMessage]:
+def check_server(account: Account) -> Iterator[checks.CheckMessage]:
     """Report a password that is sent to the mail server without TLS."""
+    values = account.values
     problem = password_problem(
-        settings.EMAIL_HOST,
-        settings.EMAIL_HOST_PASSWORD,
-        is_encrypted=settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL,
+        values.EMAIL_HOST,
+        values.EMAIL_HOST_PASSWORD,
+        is_encrypted=values.EMAIL_USE_TLS or values.EMAIL_USE_SSL,
     )
     if problem is not None:
         hint = "Use starttls with port 587, or tls with port 465."

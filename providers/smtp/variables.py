@@ -24,6 +24,7 @@ class Settings(ProviderGroup):
         "127.0.0.1",
         "host of the mail server",
         is_asked=True,
+        is_needed=True,
     )
     SMTP_PORT: int = declare(
         kinds.whole(0, 65_535), "25", "587 for `starttls`, usually 465 for `tls`", is_asked=True

@@ -7,17 +7,17 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec
+from ..spec import Account, ProviderSpec, SandboxSpec
 
 if TYPE_CHECKING:
     from .provider import Teams
 
 
-def build() -> "Teams":
+def build(account: Account) -> "Teams":
     """Return what posts to all rooms of this kind."""
     from .provider import Teams
 
-    return Teams(clock=utc_now, base_url=settings.ROOMS_URL)
+    return Teams(name=account.name, clock=utc_now, base_url=settings.ROOMS_URL)
 
 
 def build_sandbox() -> "Teams":

@@ -8,7 +8,7 @@ from domain.channels import Channel
 from domain.hosts import public_name
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+from ..spec import Account, ProviderSpec, SandboxSpec, WebhookSpec
 from .variables import Settings
 
 if TYPE_CHECKING:
@@ -20,20 +20,20 @@ SANDBOX_SERVICE = "MG00000000000000000000000000000001"
 """The sandbox accepts these fixed values; they're not secret."""
 
 
-def build() -> "Twilio":
+def build(account: Account) -> "Twilio":
     """Return the account. Without an account SID, it can still verify webhooks."""
-    values = Settings.of(settings)
+    values = Settings.of(account.values)
     user, password = values.credentials
+    tokens = (values.TWILIO_AUTH_TOKEN, values.TWILIO_SECONDARY_AUTH_TOKEN)
     return _build(
-        name=PROVIDER.name,
+        name=account.name,
         account_sid=values.TWILIO_ACCOUNT_SID,
         user=user,
         password=password,
         sender=values.sender,
         base_url=values.TWILIO_URL,
-        auth_tokens=tuple(
-            filter(None, (values.TWILIO_AUTH_TOKEN, values.TWILIO_SECONDARY_AUTH_TOKEN))
-        ),
+        auth_tokens=tuple(filter(None, tokens)),
+        webhook_path=account.webhook_path,
     )
 
 
@@ -47,6 +47,7 @@ def build_sandbox() -> "Twilio":
         sender=SANDBOX_SERVICE,
         base_url=settings.SANDBOX_URL,
         auth_tokens=(),
+        webhook_path=f"/webhooks/{PROVIDER.name}",
     )
 
 
@@ -57,12 +58,12 @@ def check(environment: Any, **options: Any) -> None:
     setup.check(environment, **options)
 
 
-def _build(*, base_url: str, **account: Any) -> "Twilio":
+def _build(*, base_url: str, webhook_path: str, **account: Any) -> "Twilio":
     from .provider import Twilio
 
     # Twilio refuses a message whose callback it couldn't reach: then there are no receipts.
     is_reachable = base_url.startswith("http://") or public_name(settings.PUBLIC_URL)
-    callback_url = f"{settings.PUBLIC_URL}/webhooks/{PROVIDER.name}" if is_reachable else ""
+    callback_url = f"{settings.PUBLIC_URL}{webhook_path}" if is_reachable else ""
     return Twilio(**account, base_url=base_url, callback_url=callback_url, clock=utc_now)
 
 

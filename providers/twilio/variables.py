@@ -20,6 +20,7 @@ class Settings(ProviderGroup):
         "SID of the account or subaccount",
         empty="no SMS by Twilio",
         is_asked=True,
+        is_needed=True,
     )
     TWILIO_AUTH_TOKEN: str = declare(
         kinds.token(min_length=32),

@@ -7,7 +7,7 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec
+from ..spec import Account, ProviderSpec, SandboxSpec
 
 if TYPE_CHECKING:
     from .provider import Webhook
@@ -16,11 +16,12 @@ SANDBOX_KEY = "whsec_c2FuZGJveC1yb29tLXNlY3JldC0wMDAwMDAwMA=="
 """The sandbox's receivers verify signatures by this fixed value; it isn't secret."""
 
 
-def build() -> "Webhook":
+def build(account: Account) -> "Webhook":
     """Return what posts to all rooms of this kind."""
     from .provider import Webhook
 
     return Webhook(
+        name=account.name,
         clock=utc_now,
         base_url=settings.ROOMS_URL,
         allow_loopback=settings.CALLBACK_LOOPBACK,

@@ -6,13 +6,13 @@ from domain.channels import Channel
 from domain.time import utc_now
 
 from ..contract import Provider
-from ..spec import ProviderSpec, SandboxSpec
+from ..spec import Account, ProviderSpec, SandboxSpec
 from .variables import Settings
 
 
-def build() -> Provider:
+def build(account: Account) -> Provider:
     """Return the provider that pushes to the browsers' own push services."""
-    return _build(name=PROVIDER.name, stand_in="")
+    return _build(name=account.name, stand_in="")
 
 
 def build_sandbox() -> Provider:

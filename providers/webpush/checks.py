@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from django.conf import settings
 from django.core import checks
 
 from .. import setting_checks
+from ..spec import Account
 
 
-def check_settings() -> Iterator[checks.CheckMessage]:
+def check_settings(account: Account) -> Iterator[checks.CheckMessage]:
     """Report keys or a subject that push services don't take."""
-    if not settings.WEBPUSH_KEYS:
+    if not account.values.WEBPUSH_KEYS:
         return
     # Imported here: few installations need it.
     from devices.push_keys import InvalidKeysError, read_keys
@@ -18,7 +18,7 @@ def check_settings() -> Iterator[checks.CheckMessage]:
     from .vapid import Signer
 
     try:
-        Signer(read_keys(settings.WEBPUSH_KEYS), subject=settings.WEBPUSH_SUBJECT)
+        Signer(read_keys(account.values.WEBPUSH_KEYS), subject=account.values.WEBPUSH_SUBJECT)
     except InvalidKeysError as error:
         hint = "`manage.py webpush_keys` makes a key."
         yield setting_checks.error(str(error), hint, 38)

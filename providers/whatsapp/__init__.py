@@ -7,7 +7,7 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import utc_now
 
-from ..spec import ProviderSpec, SandboxSpec, WebhookSpec
+from ..spec import Account, ProviderSpec, SandboxSpec, WebhookSpec
 from .variables import Settings
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ SANDBOX_NUMBER = "100000000000001"
 """The sandbox accepts these fixed values; they're not secret."""
 
 
-def build() -> "WhatsApp":
+def build(account: Account) -> "WhatsApp":
     """Return the account. Without an access token, it can still verify webhooks."""
     return _build(
-        name=PROVIDER.name,
-        token=settings.WHATSAPP_TOKEN,
-        phone_number_id=settings.WHATSAPP_PHONE_NUMBER_ID,
-        business_account_id=settings.WHATSAPP_BUSINESS_ACCOUNT_ID,
-        base_url=settings.WHATSAPP_URL,
-        app_secret=settings.WHATSAPP_APP_SECRET,
-        verify_token=settings.WHATSAPP_VERIFY_TOKEN,
+        name=account.name,
+        token=account.values.WHATSAPP_TOKEN,
+        phone_number_id=account.values.WHATSAPP_PHONE_NUMBER_ID,
+        business_account_id=account.values.WHATSAPP_BUSINESS_ACCOUNT_ID,
+        base_url=account.values.WHATSAPP_URL,
+        app_secret=account.values.WHATSAPP_APP_SECRET,
+        verify_token=account.values.WHATSAPP_VERIFY_TOKEN,
     )
 
 

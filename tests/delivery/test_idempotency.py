@@ -10,13 +10,14 @@ import pytest
 from bson import ObjectId
 
 from delivery import idempotency, pipeline, sweeper
-from delivery.idempotency import FORGOTTEN, MARGIN
+from delivery.idempotency import FORGOTTEN, GONE, MARGIN
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
-from notifications.store import leases
+from notifications.store import leases, recovery
 from notifications.store.leases import LEASE
+from notifications.store.recovery import UnknownOutcome
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, WORKER, mails
@@ -68,8 +69,7 @@ class Receiver(ScriptedProvider):
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
     """Return the only provider, and let no type retry an unknown outcome."""
     provider = Receiver()
-    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
-    monkeypatch.setattr(idempotency, "get_provider", lambda _name: provider)
+    let_send(monkeypatch, provider)
     monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.FAIL)
     return provider
 
@@ -190,12 +190,61 @@ def test_repeat_whose_request_would_begin_after_the_window_is_not_sent(
     assert len(receiver.seen) == 1
 
 
+def let_send(monkeypatch: pytest.MonkeyPatch, *providers: ScriptedProvider) -> None:
+    for module in (pipeline, idempotency):
+        monkeypatch.setattr(module, "providers_for", lambda _channel, **_: providers)
+
+
+def test_repeat_is_not_sent_by_the_account_that_took_the_place_of_the_first(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment changes before the repeat is decided, and after it."""
+    receiver.is_answer_lost = lambda: True
+    early, late = mails(2)
+    deliver(early, late)
+    successor = ScriptedProvider(name="successor")
+    with monkeypatch.context() as patch:
+        # Only the first is found by this sweep.
+        patch.setattr(recovery, "unknown_outcomes", _first_of(early))
+        sweeper.resolve_unknown_outcomes(now=NOON + 10 * MINUTE)
+    assert (state(early)["status"], state(late)["status"]) == ("pending", "unknown")
+    let_send(monkeypatch, successor)
+    run_on(early, late, at=NOON + 10 * MINUTE, until=NOON + 20 * MINUTE)
+    assert successor.seen == []
+    for notification_id in (early, late):
+        assert state(notification_id)["failure_code"] == "outcome_unknown"
+    assert state(early)["failure_reason"] == GONE
+
+
+def test_type_that_allows_a_duplicate_is_sent_by_the_successor(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.is_answer_lost = lambda: True
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.RETRY)
+    (notification_id,) = mails(1)
+    deliver(notification_id)
+    successor = ScriptedProvider(name="successor")
+    let_send(monkeypatch, successor)
+    run_on(notification_id, at=NOON + 10 * MINUTE, until=NOON + 20 * MINUTE)
+    assert len(successor.seen) == 1
+    assert state(notification_id)["status"] == "sent"
+
+
+def _first_of(notification_id: ObjectId) -> Callable[..., list[UnknownOutcome]]:
+    """Return a search that finds one delivery alone."""
+    find = recovery.unknown_outcomes
+
+    def search(**options: Any) -> list[UnknownOutcome]:
+        return [found for found in find(**options) if found.notification_id == notification_id]
+
+    return search
+
+
 def test_other_provider_has_no_repeats_and_costs_no_read(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = ScriptedProvider(lambda _request: timeout(), name="plain")
-    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (plain,))
-    monkeypatch.setattr(idempotency, "get_provider", lambda _name: plain)
+    let_send(monkeypatch, plain)
     (notification_id,) = mails(1)
     deliver(notification_id)
     with plans("delivery_attempts") as found:

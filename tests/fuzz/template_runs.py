@@ -139,6 +139,7 @@ def _build_requests(channel: Any, message: Any) -> None:
     from domain.errors import FailureCode, PermanentError
     from domain.time import utc_now
     from providers import sendgrid
+    from providers.accounts import account_of
     from providers.contract import SendRequest
     from providers.fcm import messages
     from providers.mime import build_mail
@@ -155,7 +156,7 @@ def _build_requests(channel: Any, message: Any) -> None:
     try:
         match channel:
             case Channel.EMAIL:
-                msgspec.json.encode(sendgrid.build().body(request))
+                msgspec.json.encode(sendgrid.build(account_of("sendgrid")).body(request))
                 build_mail(request, sender="a@example.com", default_reply_to=None, files=())
             case Channel.PUSH:
                 msgspec.json.encode(messages.build_payload(request, now=utc_now()))

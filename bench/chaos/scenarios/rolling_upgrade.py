@@ -65,7 +65,6 @@ PROVIDER = replace(
     name="loft",
     label="Loft",
     channel=Channel("{CHANNEL}"),
-    build=lambda: replace(SENDGRID.build(), name="loft"),
     sandbox=None,
     webhook=None,
     check=None,

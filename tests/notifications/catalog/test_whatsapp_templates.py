@@ -15,6 +15,7 @@ from domain.time import utc_now
 from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.definitions import MAX_WHATSAPP_BODY, OWN_TEXTS
 from providers import registry
+from providers.accounts import account_of
 from providers.whatsapp import build
 from providers.whatsapp import templates as whatsapp_api
 from sandbox.assembly import Sandbox
@@ -193,9 +194,9 @@ def test_lost_response_of_a_submission_is_no_error(meta: Sandbox) -> None:
 
 
 def test_templates_are_read_page_by_page(meta: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = whatsapp_api.list_templates(build(), timeout=LIMIT)
+    everything = whatsapp_api.list_templates(build(account_of("whatsapp")), timeout=LIMIT)
     monkeypatch.setattr(whatsapp_api, "_LIST", {**whatsapp_api._LIST, "limit": "4"})
-    assert whatsapp_api.list_templates(build(), timeout=LIMIT) == everything
+    assert whatsapp_api.list_templates(build(account_of("whatsapp")), timeout=LIMIT) == everything
     assert len(everything) > 2 * len(WITH_TEMPLATES)
 
 

@@ -7,7 +7,7 @@ import hmac
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from notifyproject.db.collections import collection
 from notifyproject.settings.base import urgent_queue_names
 from notifyproject.settings.variables import VARIABLES
 from providers import registry
+from providers.accounts import account_of
 from providers.contract import Provider
 from providers.discovery import SPECS
 from tests.providers.contract import checks
@@ -134,14 +135,12 @@ def posted(text: str, *, signed_url: str) -> Any:
 def test_provider_keeps_the_contract(
     project: Project, google_account_file: Path, settings: Any
 ) -> None:
-    build: Callable[[], Provider] = SPECS["loft"].build
-
     def make(place: Place, account: str) -> Provider:
         settings.LOFT_KEY, settings.LOFT_URL = f"key-of-{account}", place.url
-        return build()
+        return SPECS["loft"].build(account_of("loft"))
 
     subject = Subject(
-        provider=type(build()),
+        provider=type(registry.get_provider("loft")),
         make=make,
         outbound=message("pigeon", PHONE),
         servers=http_servers(

@@ -39,16 +39,15 @@ class Settings(ProviderGroup):
     "providers/aviary/__init__.py": """
 from dataclasses import replace
 
-from django.conf import settings
-
 from ..loft import PROVIDER as LOFT
 from ..spec import WebhookSpec
 
 
-def build():
+def build(account):
     from .provider import Aviary
 
-    return Aviary(key=settings.LOFT_KEY, base_url=settings.LOFT_URL, name="aviary")
+    values = account.values
+    return Aviary(key=values.LOFT_KEY, base_url=values.LOFT_URL, name=account.name)
 
 
 PROVIDER = replace(

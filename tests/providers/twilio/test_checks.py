@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from providers.accounts import account_of
 from providers.twilio.checks import check_server, check_settings
 from tests.support.tables import each_case
 
@@ -42,7 +43,7 @@ def test_incomplete_settings_are_reported(
     before = {name: getattr(complete, name) for name in changes}
     for name, value in changes.items():
         setattr(complete, name, value)
-    found = [*check_settings(), *check_server()]
+    found = [*check_settings(account_of("twilio")), *check_server(account_of("twilio"))]
     for name, value in before.items():
         setattr(complete, name, value)
     assert [str(problem.id).removeprefix("notifications.") for problem in found] == problems

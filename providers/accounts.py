@@ -1,0 +1,41 @@
+"""The accounts of providers by their names, which attempts, receipts, and circuits have.
+
+A stored name may be of an account that another version or an earlier environment has.
+"""
+
+from collections.abc import Iterator
+
+from django.conf import settings
+
+from domain.channels import Channel
+
+from .discovery import SPECS
+from .spec import SANDBOX_PREFIX, Account, ProviderSpec
+
+
+def spec_of(name: str) -> ProviderSpec:
+    """Return the spec of the kind of an account, or of a sandbox. Raises LookupError."""
+    if (declared := settings.PROVIDER_ACCOUNTS.get(name)) is not None:
+        name = declared.variables.kind
+    return SPECS[name.removeprefix(SANDBOX_PREFIX)]
+
+
+def channel_of(name: str) -> Channel | None:
+    """Return the channel of an account or sandbox. None if there is none with this name."""
+    try:
+        return spec_of(name).channel
+    except LookupError:
+        return None
+
+
+def account_of(name: str) -> Account:
+    """Return an account, whether messages are sent by it or not. Raises LookupError."""
+    if (declared := settings.PROVIDER_ACCOUNTS.get(name)) is not None:
+        return Account(name=name, kind=declared.variables.kind, values=declared.values)
+    return Account(name=SPECS[name].name, kind=name, values=settings)
+
+
+def every_account() -> Iterator[Account]:
+    """Yield all accounts: that of each kind, and the declared ones."""
+    for name in (*SPECS, *settings.PROVIDER_ACCOUNTS):
+        yield account_of(name)
