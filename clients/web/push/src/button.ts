@@ -30,6 +30,7 @@ export class NotifyPushButton extends HTMLElement {
   state: PushState | null = null;
   private tokens: GetToken | undefined;
   private push: Push | null = null;
+  private isAttaching = false;
   private isBusy = false;
   private hasFailed = false;
   private readonly button = document.createElement("button");
@@ -63,11 +64,20 @@ export class NotifyPushButton extends HTMLElement {
     this.attach();
   }
 
-  attributeChangedCallback(): void {
-    this.attach();
+  attributeChangedCallback(name: string): void {
+    if (name === "locale") this.show();
+    else this.attach();
   }
 
+  /** Attach once for all that a page sets at a time: each attachment registers the browser. */
   private attach(): void {
+    if (!this.isConnected || this.isAttaching) return;
+    this.isAttaching = true;
+    queueMicrotask(() => this.attachNow());
+  }
+
+  private attachNow(): void {
+    this.isAttaching = false;
     if (!this.isConnected) return;
     const tokens = this.tokens ?? this.getAttribute("token-url");
     const [service, worker] = [this.getAttribute("service"), this.getAttribute("worker") ?? "/notify-push.js"];

@@ -1,7 +1,6 @@
 import { Api, tokenFrom, Tokens, type GetToken } from "@notifyproject/inbox-core";
+import { BROWSER, CACHE, type KeptBrowser } from "./cache.ts";
 
-const CACHE = "notify-push";
-const BROWSER = "/notify-push-browser";
 /** Pushes reach web apps on an iPhone's Home Screen from this version on. */
 const FIRST_IOS = 16.4;
 
@@ -20,11 +19,6 @@ export interface PushOptions {
   readonly service: string | null;
   /** The page's own file that loads the service worker. */
   readonly worker: string;
-}
-
-interface Registered {
-  readonly id: string;
-  readonly token: string;
 }
 
 /** Return what stands in the way of push, or null. Asks for nothing. */
@@ -131,10 +125,10 @@ export class Push {
   }
 
   /** Keep what the service worker needs, should the browser replace the subscription. */
-  private async keep(browser: Registered, key: string): Promise<void> {
+  private async keep(browser: Pick<KeptBrowser, "id" | "token">, key: string): Promise<void> {
     const service = this.options.service ?? new URL((await this.tokens.get()).stream_url).origin;
-    const kept = JSON.stringify({ ...browser, service, key });
-    await (await caches.open(CACHE)).put(BROWSER, new Response(kept));
+    const kept: KeptBrowser = { ...browser, service, key };
+    await (await caches.open(CACHE)).put(BROWSER, new Response(JSON.stringify(kept)));
   }
 }
 

@@ -1,8 +1,7 @@
 /** The service worker of web push. A page's own file loads it: `importScripts("…/static/push/0.1.0.js")`. */
 /// <reference lib="webworker" />
+import { BROWSER, CACHE, type KeptBrowser } from "./cache.ts";
 
-const CACHE = "notify-push";
-const BROWSER = "/notify-push-browser";
 /** Safari ends a subscription whose pushes show nothing, or take longer. */
 const REPORT_SECONDS = 4;
 
@@ -24,14 +23,6 @@ interface PushData {
   readonly receipts?: string;
   readonly receipt_token?: string;
   readonly navigate?: string;
-}
-
-/** What the page's registration returned, with which this worker replaces the subscription. */
-interface RegisteredBrowser {
-  readonly service: string;
-  readonly id: string;
-  readonly token: string;
-  readonly key: string;
 }
 
 const worker = globalThis as unknown as ServiceWorkerGlobalScope;
@@ -96,7 +87,7 @@ async function report(data: PushData, event: "delivered" | "opened"): Promise<vo
 async function renew(found: PushSubscription | null, before: PushSubscription | null): Promise<void> {
   const stored = await (await caches.open(CACHE)).match(BROWSER);
   if (stored === undefined) return;
-  const browser = (await stored.json()) as RegisteredBrowser;
+  const browser = (await stored.json()) as KeptBrowser;
   const subscription = found ?? await worker.registration.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: before?.options.applicationServerKey ?? browser.key,
