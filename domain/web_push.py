@@ -29,6 +29,9 @@ _UNCOMPRESSED = 4
 _P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 """P-256: the points with y² = x³ - 3x + B modulo P."""
+TOPIC_BYTES = 24
+"""They make 32 characters, the most that are allowed. Apple decodes them, and refuses a length that
+no bytes have, such as 29."""
 Fingerprint = NewType("Fingerprint", str)
 
 
@@ -111,6 +114,12 @@ def read_auth(text: str) -> bytes:
     if len(auth) != AUTH_LENGTH:
         raise ValueError("expected 16 bytes")
     return auth
+
+
+def topic(notification_id: str) -> str:
+    """Return the name by which a push service replaces an earlier copy that it still keeps."""
+    digest = hashlib.sha256(f"{notification_id}-push".encode()).digest()
+    return encode_base64url(digest[:TOPIC_BYTES])
 
 
 def fingerprint(public: bytes) -> Fingerprint:

@@ -11,6 +11,7 @@ import msgspec
 from domain.content import NO_SOUND, InterruptionLevel, PushOptions
 from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
+from domain.web_push import topic
 
 from .. import http
 from ..contract import Message, SendRequest
@@ -29,8 +30,8 @@ URGENCY: Mapping[Priority, str] = {
 """Web Push urgency. Only ``high`` wakes a device in battery saver."""
 DEFAULT_SOUND = "default"
 PASSIVE = InterruptionLevel.PASSIVE
-_WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
-"""The format of a Web Push topic, which is stricter than the other platforms' keys."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
+"""What every platform takes as the name of a notification."""
 
 
 def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def collapse_key(request: SendRequest) -> str:
     if not request.notification_id:
         return ""
     name = f"{request.notification_id}-push"
-    if _WEB_PUSH_TOPIC.fullmatch(name):
+    if _PLAIN_NAME.fullmatch(name):
         return name
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
@@ -190,8 +191,9 @@ def _webpush(request: SendRequest, name: str, time_to_live: timedelta | None) ->
     webpush: dict[str, Any] = {"headers": headers}
     if time_to_live is not None:
         headers["TTL"] = str(int(time_to_live.total_seconds()))
-    if name:
-        headers["Topic"] = name
+    if request.notification_id:
+        # Firebase passes it on to a browser's own service, of which Apple's refuses some lengths.
+        headers["Topic"] = topic(request.notification_id)
     if not is_visible(request.message):
         return webpush
     notification: dict[str, Any] = {"tag": name} if name else {}

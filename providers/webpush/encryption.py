@@ -44,7 +44,7 @@ def encrypt(
     own = sender.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     shared = _hmac(auth, sender.exchange(_ECDH, receiver))
     material = _hmac(salt, _expand(shared, b"WebPush: info\0" + p256dh + own))
-    key = _expand(material, b"Content-Encoding: aes128gcm\0")[:16]
+    key = _expand(material, f"Content-Encoding: {CONTENT_ENCODING}\0".encode())[:16]
     nonce = _expand(material, b"Content-Encoding: nonce\0")[:12]
     sealed = AESGCM(key).encrypt(nonce, plain + _LAST_RECORD, None)
     return _HEADER.pack(salt, RECORD_SIZE, len(own), own) + sealed

@@ -4,8 +4,6 @@ A browser that knows the format shows it without code of the page. In others, th
 ``clients/web/push`` reads the same text.
 """
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,8 +14,10 @@ import msgspec
 from domain.content import NO_SOUND, InterruptionLevel, PushOptions
 from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
+from domain.web_push import topic
 
 from ..contract import SendRequest
+from .encryption import CONTENT_ENCODING
 
 FORMAT = 8030
 """The number by which a browser knows the format."""
@@ -34,9 +34,6 @@ URGENCY: Mapping[Priority, str] = {
 """Only ``high`` wakes a device in battery saver. An iPhone shows others later."""
 MICROSOFT = "notify.windows.com"
 _ELLIPSIS = "…"
-_TOPIC_BYTES = 24
-"""They make 32 characters, the most that are allowed. Apple decodes them, and refuses a length that
-no bytes have, such as 29."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +52,7 @@ def build_headers(request: SendRequest, *, host: str, now: datetime) -> dict[str
         "TTL": str(seconds),
         "Urgency": URGENCY[request.priority],
         "Content-Type": "application/octet-stream",
-        "Content-Encoding": "aes128gcm",
+        "Content-Encoding": CONTENT_ENCODING,
     }
     if request.notification_id:
         headers["Topic"] = topic(request.notification_id)
@@ -63,12 +60,6 @@ def build_headers(request: SendRequest, *, host: str, now: datetime) -> dict[str
         # Without it, Microsoft refuses a TTL of zero.
         headers["X-WNS-Cache-Policy"] = "cache" if seconds else "no-cache"
     return headers
-
-
-def topic(notification_id: str) -> str:
-    """Return the name by which a push service replaces an earlier copy that it still keeps."""
-    digest = hashlib.sha256(f"{notification_id}-push".encode()).digest()[:_TOPIC_BYTES]
-    return base64.urlsafe_b64encode(digest).decode()
 
 
 def build_text(request: SendRequest, *, home: str, receipts: ReceiptAddress) -> bytes:

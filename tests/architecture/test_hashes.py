@@ -23,7 +23,7 @@ REASONS = {
     "devices/browser_tokens.py": f"{_NAMES}; within an encrypted token",
     "devices/tokens.py": "a push token or an endpoint, which are random",
     "domain/digests.py": _GROUP,
-    "domain/web_push.py": "a public key",
+    "domain/web_push.py": "a public key, and an ID of ours",
     "notifications/broadcasts/fan_out.py": _IDS,
     "notifications/bulk/operation.py": _IDS,
     "notifications/content/type_files.py": "a type and its texts, which the same response shows",
@@ -37,7 +37,6 @@ REASONS = {
     "providers/sendgrid/webhooks.py": "an event, which the webhook log holds for as long",
     "providers/twilio/webhooks.py": _KEYED,
     "providers/webpush/encryption.py": _KEYED,
-    "providers/webpush/messages.py": _IDS,
     "providers/whatsapp/webhooks.py": _KEYED,
     "domain/channels/__init__.py": "the input of a keyed digest",
 }

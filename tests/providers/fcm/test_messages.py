@@ -1,6 +1,7 @@
 """FCM messages for Android, Apple, and browsers."""
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
+from domain.web_push import topic
 from notifyproject.platform.event_loop import run
 from providers.contract import Message, SendRequest
 from providers.fcm.messages import MAX_PAYLOAD
@@ -16,6 +18,9 @@ from tests.support.providers.fcm import THREAD, Project, push
 from tests.support.providers.fcm_schema import check, schemas
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
+
+APPLES_TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
+"""A name that Apple's push service decodes without padding, which it takes from Safari's tokens."""
 
 
 def sent(project: Project, outbound: SendRequest, *, clock: datetime | None = None) -> Any:
@@ -50,7 +55,7 @@ def test_push_has_token_notification_and_references(project: Project) -> None:
             "payload": {"aps": {"sound": "default"}},
         },
         "webpush": {
-            "headers": {"Urgency": "normal", "Topic": f"{THREAD}-push"},
+            "headers": {"Urgency": "normal", "Topic": topic(THREAD)},
             "notification": {"tag": f"{THREAD}-push"},
         },
     }
@@ -190,11 +195,12 @@ def test_copy_of_a_notification_replaces_the_first(project: Project, notificatio
     for message in (first, second):
         name = message["android"]["notification"]["tag"]
         assert name == message["apns"]["headers"]["apns-collapse-id"]
-        assert name == message["webpush"]["headers"]["Topic"]
         assert len(name) <= 32
         assert name.isascii()
         assert name.isalnum()
+        assert APPLES_TOPIC.fullmatch(message["webpush"]["headers"]["Topic"])
     assert first["android"] == second["android"]
+    assert first["webpush"] == second["webpush"]
     assert first["data"]["reference"] != second["data"]["reference"]
 
 

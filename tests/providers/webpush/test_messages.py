@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from domain.content import InterruptionLevel, PushOptions
 from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
-from domain.web_push import Fingerprint, SealedSubscription
+from domain.web_push import Fingerprint, SealedSubscription, topic
 from providers.contract import Message
 from providers.webpush.messages import (
     MAX_TEXT,
     ReceiptAddress,
     build_headers,
     build_text,
-    topic,
 )
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.webpush import APPLE, HOME, MICROSOFT, MOZILLA, THREAD, push
