@@ -10,6 +10,8 @@ from domain.web_push import SUBJECT_PATTERN, Fingerprint
 
 LIFETIME = timedelta(hours=12)
 """Push services accept a day at most, by their own clocks."""
+MAX_TOKENS = 1_000
+"""Tokens that are kept. Whoever registers a browser may name any host below a push service's."""
 _SUBJECT = re.compile(SUBJECT_PATTERN)
 SUBJECT_FORM = "mailto: and an address, or an https URL, of a public host and without spaces"
 
@@ -47,5 +49,7 @@ class Signer:
                 "sub": self._subject,
             }
             token = _Token(key.sign(claims), now)
+            if len(self._tokens) >= MAX_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
             self._tokens[key.fingerprint, origin] = token
         return f"vapid t={token.text}, k={key.public_text}"

@@ -7,7 +7,7 @@ import pytest
 
 from devices.push_keys import PRIVATE_LENGTH, InvalidKeysError, new_key, read_keys
 from domain.web_push import decode_base64url, read_point
-from providers.webpush.vapid import Signer
+from providers.webpush.vapid import MAX_TOKENS, Signer
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.tables import each_case
 
@@ -50,6 +50,15 @@ def test_token_serves_one_origin_and_key_for_half_of_its_life() -> None:
     assert header(0, origin="https://fcm.googleapis.com") != first
     assert header(0, key=1) != first
     assert header(360) != first
+
+
+def test_tokens_of_any_number_of_origins_are_kept_within_bounds() -> None:
+    key = new_key()
+    signer = Signer([key], subject=SUBJECT)
+    for number in range(MAX_TOKENS + 5):
+        origin = f"https://x{number}.notify.windows.com"
+        signer.authorization(key, origin=origin, now=FIXED_NOON)
+    assert len(signer._tokens) == MAX_TOKENS
 
 
 def test_token_of_the_future_is_not_used_after_the_clock_was_set_back() -> None:
