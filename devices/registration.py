@@ -290,18 +290,18 @@ def _registration_pipeline(
     same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
     described = {name: getattr(new, name) for name in ("user_id", *DESCRIPTIVE_FIELDS)}
     stored = described | _stored(new.token) | {"platform": new.platform.value}
-    fields: dict[str, Any] = {
+    written: dict[str, Any] = {
         name: {"$literal": value} if value is not None else "$$REMOVE"
         for name, value in stored.items()
     }
-    fields["notification_preferences"] = (
+    written["notification_preferences"] = (
         {"$literal": dict(preferences)}
         if preferences is not None
         else {"$cond": [same_user, "$notification_preferences", "$$REMOVE"]}
     )
     for name in ("last_accepted_at", "last_receipt_at"):
-        fields[name] = {"$cond": [same_user, f"${name}", "$$REMOVE"]}
-    fields |= {
+        written[name] = {"$cond": [same_user, f"${name}", "$$REMOVE"]}
+    written |= {
         "is_active": True,
         **dict.fromkeys((*DEACTIVATION_FIELDS, "replaced_by"), "$$REMOVE"),
         "replaces": {"$cond": [same_user, "$replaces", "$$REMOVE"]},
@@ -312,7 +312,7 @@ def _registration_pipeline(
         "updated_at": now,
         "last_seen": {"$max": ["$last_seen", now]},
     }
-    return [{"$set": fields}]
+    return [{"$set": written}]
 
 
 def _evict_excess(user_id: str, *, keep: str) -> None:

@@ -16,6 +16,7 @@ from devices import browser_tokens, push_keys
 from devices.browser_tokens import BrowserToken
 from devices.documents import DeviceDocument
 from domain.web_push import (
+    MAX_ENDPOINT_LENGTH,
     Fingerprint,
     Subscription,
     endpoint_host,
@@ -29,7 +30,6 @@ from ..http.fields import DeviceId
 from ..http.requests import ClientRequest
 from ..http.views import ApiView
 
-MAX_LENGTH = 2_000
 EXAMPLE_KEY = (
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 )
@@ -59,7 +59,7 @@ class PushSubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: Annotated[
         str,
         Meta(
-            max_length=MAX_LENGTH,
+            max_length=MAX_ENDPOINT_LENGTH,
             description="https, of a push service of `WEBPUSH_HOSTS`.",
             examples=["https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn"],
         ),

@@ -83,7 +83,7 @@ def register_device(request: ClientRequest) -> Response:
     # Apps register at each start. A registration that changes nothing isn't recorded.
     if change := audit.describe_change(before, stored, fields=REGISTERED_FIELDS):
         _record(request, stored["_id"], change, flag=CHANGE if before else ADDITION)
-    return _device_response(stored, status=200 if before else 201, warnings=warnings)
+    return _device_response(stored, code=200 if before else 201, warnings=warnings)
 
 
 @operation(scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
@@ -208,11 +208,11 @@ def _device_id_or_404(text: str) -> str:
 
 
 def _device_response(
-    found: DeviceDocument | None, *, status: int = 200, warnings: Sequence[FieldProblem] = ()
+    found: DeviceDocument | None, *, code: int = 200, warnings: Sequence[FieldProblem] = ()
 ) -> Response:
     document = found_or_404(found)
     state = presence.read([document["_id"]]).get(document["_id"])
-    return Response(device_view(document, state, warnings=warnings), status=status)
+    return Response(device_view(document, state, warnings=warnings), status=code)
 
 
 def _record(request: ClientRequest, device_id: str, message: str, *, flag: int = CHANGE) -> None:
