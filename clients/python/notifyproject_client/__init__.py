@@ -13,6 +13,7 @@ from .errors import (
     ServiceUnavailableError,
 )
 from .notifier import AsyncNotifier, Notifier
+from .requests import NotificationFields
 from .rest.models.accepted_notification_view import AcceptedNotificationView
 from .rest.models.content_request import ContentRequest
 from .rest.models.local_time import LocalTime
@@ -29,6 +30,7 @@ __all__ = [
     "InvalidCallbackError",
     "LocalTime",
     "NotificationError",
+    "NotificationFields",
     "NotificationRecipientRequest",
     "NotificationRejectedError",
     "NotificationRequest",

@@ -3,24 +3,19 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
 from . import requests
 from .exchange import Backoff, Call, Failure, raise_problem, raise_problem_async
-from .requests import Body
+from .requests import Body, NotificationFields
 from .rest.client import AuthenticatedClient
 from .rest.models.accepted_notification_view import AcceptedNotificationView
 from .rest.models.broadcast_view import BroadcastView
 from .rest.models.bulk_view import BulkView
-from .rest.models.content_request import ContentRequest
 from .rest.models.inbox_token_view import InboxTokenView
-from .rest.models.local_time import LocalTime
-from .rest.models.notification_recipient_request import NotificationRecipientRequest
-from .rest.models.plan_request import PlanRequest
 from .retry import RetryPolicy
 
 View = TypeVar("View")
@@ -73,57 +68,19 @@ class Notifier:
         self,
         type_slug: str,
         *,
-        email: str | None = None,
-        phone: str | None = None,
-        user_id: str | None = None,
-        recipient: NotificationRecipientRequest | Mapping[str, Any] | None = None,
-        channels: Sequence[str] | None = None,
-        plan: PlanRequest | Mapping[str, Any] | None = None,
         data: Mapping[str, Any] | None = None,
-        content: ContentRequest | Mapping[str, Any] | None = None,
-        priority: str | None = None,
-        entity_id: str | None = None,
-        external_id: str | None = None,
-        source: str | None = None,
-        scheduled_at: datetime | None = None,
-        scheduled_local: LocalTime | Mapping[str, Any] | None = None,
-        event_at: datetime | None = None,
-        ttl: int | None = None,
-        expires_at: datetime | None = None,
-        max_retries: int | None = None,
-        ignore_limits: bool | None = None,
         idempotency_key: str | None = None,
+        **fields: Unpack[NotificationFields],
     ) -> AcceptedNotificationView:
         """Send a notification of a registered type; return the accepted notification.
 
         ``warnings`` of the result name channels that are about to fail, or that reach nobody.
 
         For a registered recipient, ``user_id`` is enough. ``email`` and ``phone`` are short for
-        ``recipient``. The others are fields of NotificationRequest. An object can be a dict, such
+        ``recipient``. ``fields`` are those of NotificationRequest. An object can be a dict, such
         as ``content={"subject": "Paid"}``. Raises as ``send`` does.
         """
-        request = requests.notification(
-            type_slug,
-            email=email,
-            phone=phone,
-            user_id=user_id,
-            recipient=recipient,
-            channels=channels,
-            plan=plan,
-            data=data,
-            content=content,
-            priority=priority,
-            entity_id=entity_id,
-            external_id=external_id,
-            source=source,
-            scheduled_at=scheduled_at,
-            scheduled_local=scheduled_local,
-            event_at=event_at,
-            ttl=ttl,
-            expires_at=expires_at,
-            max_retries=max_retries,
-            ignore_limits=ignore_limits,
-        )
+        request = requests.notification(type_slug, data=data, **fields)
         return self.send(request, idempotency_key=idempotency_key)
 
     def send(
@@ -228,13 +185,12 @@ class AsyncNotifier:
         self,
         type_slug: str,
         *,
-        email: str | None = None,
-        phone: str | None = None,
+        data: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-        **fields: Any,
+        **fields: Unpack[NotificationFields],
     ) -> AcceptedNotificationView:
-        """Send a notification, as :meth:`Notifier.notify` does with the same ``fields``."""
-        request = requests.notification(type_slug, email=email, phone=phone, **fields)
+        """Send a notification, as :meth:`Notifier.notify` does."""
+        request = requests.notification(type_slug, data=data, **fields)
         return await self.send(request, idempotency_key=idempotency_key)
 
     async def send(

@@ -3,28 +3,56 @@
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from .exchange import Call
 from .rest.models.accepted_notification_view import AcceptedNotificationView
 from .rest.models.broadcast_view import BroadcastView
 from .rest.models.bulk_view import BulkView
+from .rest.models.content_request import ContentRequest
 from .rest.models.inbox_token_view import InboxTokenView
+from .rest.models.local_time import LocalTime
+from .rest.models.notification_recipient_request import NotificationRecipientRequest
 from .rest.models.notification_request import NotificationRequest
+from .rest.models.plan_request import PlanRequest
 
 BULK_SIZE = 1_000
 """Notifications in one request of a bulk create."""
 Body = NotificationRequest | Mapping[str, Any]
 
 
-def notification(type_slug: str, *, email: str | None, phone: str | None, **given: Any) -> Any:
+class NotificationFields(TypedDict, total=False):
+    """The fields of a request beside its type and data. One that is None is left out."""
+
+    email: str | None
+    phone: str | None
+    user_id: str | None
+    recipient: NotificationRecipientRequest | Mapping[str, Any] | None
+    channels: Sequence[str] | None
+    plan: PlanRequest | Mapping[str, Any] | None
+    content: ContentRequest | Mapping[str, Any] | None
+    priority: str | None
+    entity_id: str | None
+    external_id: str | None
+    source: str | None
+    scheduled_at: datetime | None
+    scheduled_local: LocalTime | Mapping[str, Any] | None
+    event_at: datetime | None
+    ttl: int | None
+    expires_at: datetime | None
+    max_retries: int | None
+    ignore_limits: bool | None
+
+
+def notification(
+    type_slug: str, *, data: Mapping[str, Any] | None, **given: Unpack[NotificationFields]
+) -> dict[str, Any]:
     """Return a request for one notification. Fields that are None are left out."""
-    channels = given.get("channels")
-    fields = {
-        **given,
-        "recipient": given.get("recipient") or addresses(email, phone),
-        "channels": [channels] if isinstance(channels, str) else channels,
-    }
+    fields: dict[str, Any] = {"data": data, **given}
+    short = addresses(fields.pop("email", None), fields.pop("phone", None))
+    fields["recipient"] = fields.get("recipient") or short
+    if isinstance(channels := fields.get("channels"), str):
+        fields["channels"] = [channels]
     return {"type": type_slug, **present(fields)}
 
 

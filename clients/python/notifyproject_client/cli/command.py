@@ -1,4 +1,4 @@
-"""``notify pull``, ``diff``, and ``push``.
+"""``notify pull``, ``diff``, ``push``, and ``types generate``.
 
 Exit codes: 0; 1 for differences or refused types; 2 for invalid use and an unreachable server; 3
 for a conflict.
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import httpx
 
-from . import files
+from . import files, generate
 from .files import FileError, TypeFiles
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
@@ -25,6 +25,8 @@ from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerE
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
 URL, KEY = "NOTIFY_URL", "NOTIFY_API_KEY"
 DEFAULT_TYPES = Path("notify/types")
+TYPES = "types"
+"""The command of commands that need no server."""
 
 
 def main() -> None:
@@ -43,6 +45,8 @@ def run(
     """Run the command with these words. Return its exit code."""
     options = _parser().parse_args(words)
     out, err = out or sys.stdout, err or sys.stderr
+    if options.command == TYPES:
+        return _generate(options, out=out, err=err)
     url, key = options.url or environment.get(URL), environment.get(KEY)
     if not url or not key:
         print(f"Set {URL} and {KEY}. The key needs the scope templates:write.", file=err)
@@ -66,6 +70,19 @@ def run(
         return INVALID_USE
     finally:
         server.close()
+
+
+def _generate(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
+    if not any(getattr(options, language) for language in generate.LANGUAGES):
+        named = " or ".join(f"--{language}" for language in generate.LANGUAGES)
+        print(f"Name the file to write: {named}.", file=err)
+        return INVALID_USE
+    try:
+        is_changed = generate.generate(options, out=out)
+    except FileError as error:
+        print(error, file=err)
+        return INVALID_USE
+    return DIFFERENT if is_changed and options.check else OK
 
 
 class _UnknownTypeError(Exception):
@@ -294,9 +311,15 @@ def _parser() -> argparse.ArgumentParser:
     push.add_argument("--dry-run", action="store_true", help="check them and store nothing")
     push.add_argument("--force", action="store_true", help="overwrite what the server has")
     push.add_argument("--note", default="", help="what has changed")
+    of_types = commands.add_parser(TYPES, help="code for the data of types").add_subparsers(
+        dest="subcommand", required=True
+    )
+    generator = of_types.add_parser("generate", help="write code that a type checker reads")
+    generate.add_options(generator)
+    for command in (pull, diff, push, generator):
+        command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
     for command in (pull, diff, push):
         command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
-        command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
         command.add_argument("--url", help=f"the server, in place of {URL}")
         command.add_argument("--json", action="store_true", help="write JSON")
     return parser
