@@ -14,17 +14,18 @@ from typing import TextIO
 from django.core.exceptions import ImproperlyConfigured
 
 from domain.mailboxes import parse_mailbox
-from notifyproject.settings import environment, safety
+from notifyproject.settings import accounts, environment, safety
 from notifyproject.settings.declarations import Variable, variables
 from notifyproject.settings.kinds import split_list
-from notifyproject.settings.variables import URLS, VARIABLES, Compose, Environment
+from notifyproject.settings.provider_groups import find_kinds, order_variable
+from notifyproject.settings.variables import PROVIDER_ORDERS, VARIABLES, Compose, Environment
 from providers.discovery import SPECS
 from providers.setup_check import CheckError
 from providers.spec import ProviderSpec
 
 Ask = Callable[[str], str]
 ALL = VARIABLES | {variable.name: variable for variable in variables(Compose)}
-"""The variables that the file may have."""
+"""The variables that the file may have, besides those of accounts that it declares."""
 ASKED = {
     variable.name: spec
     for spec in SPECS.values()
@@ -84,6 +85,7 @@ def main(
             for variable in ALL.values():
                 if variable.question:
                     _ask(values, terminal, variable, variable.question)
+            _ask_about_accounts(values, terminal)
         _require(values)
         _try_providers(values, terminal, is_asking=is_asking, is_offline=options.offline)
         _add_keys(values)
@@ -95,7 +97,7 @@ def main(
         return "Cancelled: nothing is written."
     missing = [
         f"  {variable.name}: {variable.empty}"
-        for variable in ALL.values()
+        for variable in _known(values).values()
         if _is_missing(values, variable)
     ]
     lines = [f"{options.file} is written.", *(["Still missing:", *missing] if missing else [])]
@@ -129,20 +131,43 @@ def _given(
         if options.secrets_file.stat().st_mode & OTHERS:
             warning = f"Other users of this machine may read {options.secrets_file}: chmod 600.\n"
             terminal.out.write(warning)
-    values |= {name: environ[name] for name in ALL if environ.get(name)}
-    for item in options.set:
-        name, separator, value = item.partition("=")
-        if not separator or name not in ALL:
+    values |= {name: environ[name] for name in _known(values | dict(environ)) if environ.get(name)}
+    set_values = [item.partition("=") for item in options.set]
+    known = _known(values | {name: value for name, _, value in set_values})
+    for name, separator, value in set_values:
+        if not separator or name not in known:
             raise SetupError(f"--set {name}: there is no such variable.")
-        if ALL[name].is_secret:
+        if known[name].is_secret:
             raise SetupError(f"--set {name}: use the environment or --secrets-file for a secret.")
         values[name] = value
     return values
 
 
+def _known(values: Mapping[str, str]) -> Mapping[str, Variable]:
+    """Return the variables that the file may have, with those of the accounts that it declares."""
+    return {**ALL, **accounts.declarations(accounts.find_accounts(values)[0])}
+
+
+def _ask_about_accounts(values: dict[str, str], terminal: Terminal) -> None:
+    """Ask for the kind of each account in a list, and for the values of all accounts."""
+    for name in (name for order in PROVIDER_ORDERS for name in split_list(values.get(order, ""))):
+        variable = accounts.kind_variable(name)
+        if name not in find_kinds() and not values.get(variable):
+            kinds = " or ".join(accounts.KINDS)
+            values[variable] = terminal.ask(f"Kind of the account {name}, {kinds}: ").strip()
+    for account in accounts.find_accounts(values)[0].values():
+        _ask_for(account.declarations(), values, terminal)
+
+
+def _ask_for(declared: Mapping[str, Variable], values: dict[str, str], terminal: Terminal) -> None:
+    for variable in declared.values():
+        if variable.is_asked:
+            _ask(values, terminal, variable, f"{variable.name}, {variable.hint}")
+
+
 def _ask(values: dict[str, str], terminal: Terminal, variable: Variable, text: str) -> None:
     known = values.get(variable.name, "")
-    default = variable.default if variable.name in ASKED else ""
+    default = variable.default if variable.is_asked else ""
     shown = "unchanged" if known and variable.is_secret else known or default
     ask = terminal.ask_secret if variable.is_secret else terminal.ask
     answer = ask(f"{text}{f' [{shown}]' if shown else ''}: ").strip()
@@ -169,49 +194,77 @@ def _try_providers(
         if is_asking and not wanted and spec.enabled_by:
             wanted = terminal.ask(f"Set up {spec.name}? [y/N] ").strip().lower() == "y"
         if wanted:
-            _try_provider(spec, values, terminal, is_asking=is_asking, is_offline=is_offline)
+            declared = {variable.name: variable for variable in variables(spec.settings)}
+            if is_asking:
+                _ask_for(declared, values, terminal)
+            _try(
+                spec.name,
+                spec,
+                declared,
+                values,
+                terminal,
+                is_asking=is_asking,
+                is_offline=is_offline,
+            )
+    for name, account in accounts.find_accounts(values)[0].items():
+        _try(
+            name,
+            SPECS[account.kind],
+            account.declarations(),
+            values,
+            terminal,
+            is_asking=is_asking,
+            is_offline=is_offline,
+        )
 
 
 def _is_wanted(values: Mapping[str, str], spec: ProviderSpec) -> bool:
     """Return whether the values turn a provider on: a variable of it, or its channel's order."""
     if spec.enabled_by:
         return bool(values.get(spec.enabled_by))
-    order = VARIABLES[f"{spec.channel.value.upper()}_PROVIDER"]
+    order = VARIABLES[order_variable(spec.channel.value)]
     return spec.name in split_list(values.get(order.name) or order.default)
 
 
-def _try_provider(
+def _try(
+    name: str,
     spec: ProviderSpec,
+    declared: Mapping[str, Variable],
     values: dict[str, str],
     terminal: Terminal,
     *,
     is_asking: bool,
     is_offline: bool,
 ) -> None:
-    """Ask for a provider's values until its check succeeds or staff leave it out."""
-    group, provider = spec.settings, spec.name
-    wanted = [variable for variable in variables(group) if variable.is_asked] if group else []
+    """Ask for an account's values again until its check succeeds or staff leave it out."""
     while True:
-        if is_asking:
-            for variable in wanted:
-                _ask(values, terminal, variable, f"{variable.name}, {variable.hint}")
         found = _validate(values)
         if is_offline or not spec.check:
-            terminal.out.write(f"{provider} wasn't tried.\n")
+            terminal.out.write(f"{name} wasn't tried.\n")
             return
         try:
-            spec.check(found)
+            spec.check(found.of_account(name) if name in found.PROVIDER_ACCOUNTS else found)
         except CheckError as error:
             if not is_asking:
-                raise SetupError(f"{provider}: {error}") from error
+                raise SetupError(f"{name}: {error}") from error
             terminal.out.write(f"{error}\n")
             if terminal.ask("Try again? [Y/n] ").strip().lower() == "n":
-                for variable in wanted:
-                    values.pop(variable.name, None)
+                _leave_out(name, declared, values)
                 return
+            _ask_for(declared, values, terminal)
         else:
-            terminal.out.write(f"{provider} accepted the values.\n")
+            terminal.out.write(f"{name} accepted the values.\n")
             return
+
+
+def _leave_out(name: str, declared: Mapping[str, Variable], values: dict[str, str]) -> None:
+    """Remove what the wizard asked for, and an account as a whole."""
+    is_account = accounts.kind_variable(name) in declared
+    for variable in declared.values():
+        if is_account or variable.is_asked:
+            values.pop(variable.name, None)
+    for order in PROVIDER_ORDERS & values.keys() if is_account else ():
+        values[order] = ",".join(other for other in split_list(values[order]) if other != name)
 
 
 def _add_keys(values: dict[str, str]) -> None:
@@ -238,13 +291,17 @@ def _validate(values: Mapping[str, str]) -> Environment:
         raise SetupError(str(error)) from error
     for name in ("EMAIL_FROM", "EMAIL_REPLY_TO"):
         _check_mailbox(name, values.get(name, ""))
-    for name, rule in URLS.items():
-        for url in split_list(values.get(name, "")):
-            if problem := safety.url_problem(rule, url):
+    for name, variable in _known(values).items():
+        rule = variable.kind.url
+        for url in split_list(values.get(name, "")) if rule else ():
+            if rule and (problem := safety.url_problem(rule, url)):
                 raise SetupError(f"{name} {problem}.")
     for spec in SPECS.values():
         if spec.settings and (problem := spec.settings.of(found).problem()):
             raise SetupError(f"{problem}.")
+    for name, account in found.PROVIDER_ACCOUNTS.items():
+        if problem := account.group.of(found.of_account(name)).problem():
+            raise SetupError(f"{account.own_names(problem)}.")
     return found
 
 
@@ -278,7 +335,6 @@ def _quoted(name: str, value: str) -> str:
 def _is_missing(values: Mapping[str, str], variable: Variable) -> bool:
     """Return whether the wizard asks for a value, which is missing and has no default."""
     spec = ASKED.get(variable.name)
-    is_asked = variable.question or (
-        spec and (variable.name == spec.enabled_by or _is_wanted(values, spec))
-    )
+    is_wanted = spec is None or variable.name == spec.enabled_by or _is_wanted(values, spec)
+    is_asked = variable.question or (variable.is_asked and is_wanted)
     return bool(is_asked and variable.empty and not values.get(variable.name))

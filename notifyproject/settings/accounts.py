@@ -53,7 +53,9 @@ class AccountVariables:
 
     def declarations(self) -> dict[str, Variable]:
         """Return the declarations of its variables, by the account's names."""
-        found = {}
+        kind = Variable(kind=_KIND_NAME, default="", meaning="kind of the account")
+        kind.name = kind_variable(self.name)
+        found = {kind.name: kind}
         for variable in self.group.of_an_account():
             own = copy(variable)
             own.name = self.own_name(variable.name)
@@ -104,7 +106,7 @@ def _collisions(accounts: Mapping[str, AccountVariables]) -> Iterator[str]:
     """Yield which variables would be those of two accounts, or of the service too."""
     owners = dict.fromkeys(VARIABLES, "the service")
     for name, account in accounts.items():
-        for variable in (f"{_prefix(name)}KIND", *account.declarations()):
+        for variable in account.declarations():
             owner = owners.setdefault(variable, f"the account {name}")
             if owner != f"the account {name}":
                 yield (
@@ -147,12 +149,17 @@ def missing(accounts: Mapping[str, AccountVariables], given: Mapping[str, str]) 
 def unused(environ: Mapping[str, str]) -> list[str]:
     """Return the names of variables that look like an account's, and are none's."""
     accounts, _ = find_accounts(environ)
-    known = {*declarations(accounts), *(f"{_prefix(name)}KIND" for name in accounts)}
+    known = declarations(accounts)
     return sorted(
         name
         for name, text in environ.items()
         if text and name.startswith("PROVIDER_") and name not in known
     )
+
+
+def kind_variable(name: str) -> str:
+    """Return the variable that declares an account."""
+    return f"{_prefix(name)}KIND"
 
 
 def _prefix(name: str) -> str:

@@ -194,6 +194,84 @@ def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) 
     assert "SendGrid responded with 401" in out.getvalue()
 
 
+EU = {"PROVIDER_EU_KIND": "sendgrid", "PROVIDER_EU_API_KEY": "SG.sandbox"}
+
+
+def test_account_is_tried_by_its_own_values(tmp_path: Path, provider: Sandbox) -> None:
+    path = tmp_path / ".env"
+    given = GENERAL | EU | {"EMAIL_PROVIDER": "eu", "PROVIDER_EU_URL": provider.url}
+    problem, out = run(path, given)
+    assert problem is None
+    assert "eu accepted the values." in out
+    assert "PROVIDER_EU_WEBHOOK_PUBLIC_KEY: SendGrid's receipts are rejected" in out
+    assert wizard.read_file(path).items() >= given.items()
+    problem, _ = run(path, given | {"PROVIDER_EU_API_KEY": "SG.revoked"}, "--replace")
+    assert str(problem).startswith("eu: SendGrid responded with 401")
+
+
+@each_case(
+    "wrong, named",
+    [
+        ({"EMAIL_PROVIDER": "uk"}, "EMAIL_PROVIDER"),
+        ({"PROVIDER_EU_API_KEY": ""}, "PROVIDER_EU_API_KEY"),
+        ({"PROVIDER_EU_URL": "http://api.example.com"}, "PROVIDER_EU_URL"),
+        (
+            {
+                "PROVIDER_RELAY_KIND": "smtp",
+                "PROVIDER_RELAY_HOST": "mail.example.com",
+                "PROVIDER_RELAY_PASSWORD": "a-password",
+            },
+            "PROVIDER_RELAY_PASSWORD is sent without TLS: PROVIDER_RELAY_SECURITY is none.",
+        ),
+    ],
+)
+def test_wrong_account_is_named_by_its_variable(
+    tmp_path: Path, wrong: dict[str, str], named: str
+) -> None:
+    problem, _ = run(tmp_path / ".env", GENERAL | EU | {"EMAIL_PROVIDER": "eu"} | wrong)
+    assert named in str(problem)
+
+
+def test_values_of_an_account_may_be_set_and_its_secret_may_not(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    options = ["--offline", "--set", "PROVIDER_EU_URL=http://127.0.0.1:1"]
+    problem, _ = run(path, GENERAL | EU, *options, "--set", "PROVIDER_RELAY_HOST=mail.test")
+    assert problem == "--set PROVIDER_RELAY_HOST: there is no such variable."
+    problem, _ = run(path, GENERAL | EU, *options, "--set", "PROVIDER_EU_API_KEY=SG.new12345")
+    assert str(problem).startswith("--set PROVIDER_EU_API_KEY: use the environment")
+    assert run(path, GENERAL | EU, *options)[0] is None
+    assert wizard.read_file(path)["PROVIDER_EU_URL"] == "http://127.0.0.1:1"
+
+
+def test_wizard_asks_for_the_kind_and_the_values_of_an_account(
+    tmp_path: Path, provider: Sandbox
+) -> None:
+    """Its key is refused, and it is left out."""
+    asked: list[str] = []
+    answers = {
+        "Mail provider": "eu,sendgrid",
+        "Kind of the account eu": "sendgrid",
+        "Try again": "n",
+    }
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return next((a for q, a in answers.items() if question.startswith(q)), "")
+
+    terminal = wizard.Terminal(
+        ask=ask,
+        ask_secret=lambda q: "SG.revoked" if "EU" in q else "SG.sandbox",
+        out=io.StringIO(),
+    )
+    path = tmp_path / ".env"
+    environ = GENERAL | {"SENDGRID_URL": provider.url, "PROVIDER_EU_URL": provider.url}
+    assert wizard.main(["--file", str(path)], environ=environ, terminal=terminal) is None
+    values = wizard.read_file(path)
+    assert values["EMAIL_PROVIDER"] == "sendgrid"
+    assert not any(name.startswith("PROVIDER_EU") for name in values)
+    assert "Kind of the account eu, sendgrid or smtp or twilio: " in asked
+
+
 CHECKS = {spec.name: spec.check for spec in SPECS.values() if spec.check}
 
 
