@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,6 +19,7 @@ from monitoring.provider_health import ProviderHealth
 from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
+from providers.accounts import account_of, spec_of
 from providers.labels import PROVIDERS
 from rooms import registry as rooms
 
@@ -192,6 +194,7 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
             for circuit in health.circuits
         ],
         "warnings": _warnings(health),
+        "webhook": _webhook(health.name),
         "failed_share": percent(health.failures / health.attempts) if health.failures else "",
         "rate": _rate(health, now),
         "p95": latency(health.p95),
@@ -259,6 +262,12 @@ def _rate(health: ProviderHealth, now: datetime) -> str:
         limit = f"{health.current_rate:,.1f}/s now (limit {health.rate:,.0f}/s)"
     until = health.rate_status.blocked_until if health.rate_status else None
     return format_html("{}, blocked until {}", limit, clock(until, now=now)) if until else limit
+
+
+def _webhook(name: str) -> str:
+    """Return the address that staff give to the provider. Empty: it reports nothing."""
+    path = account_of(name).webhook_path if spec_of(name).webhook else ""
+    return f"{settings.PUBLIC_URL}{path}" if path else ""
 
 
 def _label(name: str) -> str:

@@ -22,6 +22,7 @@ from notifications.models import Notification
 from notifyproject.db.collections import collection
 from providers import registry
 from rooms import registry as rooms
+from tests.support.accounts import declare
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
 
@@ -235,3 +236,41 @@ def test_push_test_offers_devices_and_takes_a_user_id(console: Client) -> None:
         sent = collection("notifications").find_one(sort=[("_id", -1)])
         assert sent is not None
         assert sent["recipient"]["device_ids"] == [newest], entered
+
+
+def test_each_account_has_a_card_a_pause_and_a_webhook(console: Client, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://notify.example.com"
+    declared = {
+        f"PROVIDER_{name}_{setting}": value
+        for name in ("EU", "US", "OLD")
+        for setting, value in (("KIND", "sendgrid"), ("API_KEY", f"SG.key-of-{name}"))
+    }
+    declare(settings, **declared, EMAIL_PROVIDER="eu,us", PROVIDER_MAX_PER_SECOND="us:7")
+    console.post(f"{URL}us/pause/", {"reason": "Region down."})
+    page = text_of(console)
+    for words in (
+        "eu (SendGrid)",
+        "us (SendGrid)",
+        "https://notify.example.com/webhooks/sendgrid/eu",
+        "7/s",
+        "Region down.",
+    ):
+        assert words in page, words
+    assert {health(name).health for name in ("eu", "us")} == {Health.HEALTHY, Health.PAUSED}
+    assert health("eu").account != health("us").account
+    assert 'id="old"' not in page
+    assert (LogEntry.objects.last() or LogEntry()).object_repr == "us (SendGrid)"
+
+
+def test_open_circuit_of_an_account_is_its_own(console: Client, settings: Any) -> None:
+    declared = {
+        f"PROVIDER_{name}_{setting}": value
+        for name in ("A", "B")
+        for setting, value in (("KIND", "smtp"), ("HOST", "mail.example.com"))
+    }
+    declare(settings, **declared, EMAIL_PROVIDER="a,b")
+    account = registry.get_provider("b").account
+    CircuitReporter().trip(account, now=utc_now(), retry_after=600, reason="Over quota.")
+    assert (health("a").health, health("b").health) == (Health.HEALTHY, Health.OPEN)
+    console.post(f"{URL}b/close/", {"circuit": account, "confirmed": "yes"})
+    assert health("b").health is Health.HEALTHY
