@@ -38,7 +38,16 @@ from .widgets.columns import active_column, chip, label_column, text_column, tim
 from .widgets.durations import MINUTES, DurationField
 from .widgets.filters import TIME_INPUT, choice_filter, time_filter
 from .widgets.formats import duration
-from .widgets.links import FAILURES, HOME, INCIDENT, INCIDENTS, PROVIDERS, WAITING, next_page
+from .widgets.links import (
+    FAILURES,
+    HOME,
+    INCIDENT,
+    INCIDENTS,
+    NOTIFICATIONS,
+    PROVIDERS,
+    WAITING,
+    next_page,
+)
 from .widgets.lists import BoundedChangeList, ConsoleAdmin, ReadOnlyAdmin
 
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
@@ -96,8 +105,9 @@ class AlertRuleForm(forms.ModelForm):
         labels = {"is_enabled": "Active"}
         help_texts = {
             "threshold": "Final failures: more than this number in the window. API key: this many "
-            "days before. Daily SMS cap: from this percentage on. Other conditions: for more than "
-            "this number of minutes.",
+            "days before. Daily SMS cap: from this percentage on. Inflated SMS traffic: more than "
+            "this many parts in ten minutes. Other conditions: for more than this number of "
+            "minutes.",
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -157,6 +167,9 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
     if kind is AlertKind.DAILY_UNITS:
         query = {"reason": WaitReason.DAILY_UNITS.value}
         return [EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}")]
+    if kind is AlertKind.PUMPING:
+        query = {"created_from": incident["opened_at"].strftime(TIME_INPUT)}
+        return [EvidenceLink("Show the texts", f"{reverse(NOTIFICATIONS)}?{urlencode(query)}")]
     label, name = _PAGES_OF_KINDS[kind]
     return [EvidenceLink(label, reverse(name))]
 
@@ -186,6 +199,8 @@ class AlertRuleAdmin(ConsoleAdmin):
             return f"{row.threshold} days before"
         if row.kind == AlertKind.DAILY_UNITS:
             return f"{row.threshold} % of the cap"
+        if row.kind == AlertKind.PUMPING:
+            return f"more than {row.threshold} parts in ten minutes"
         return f"more than {row.threshold} min" if row.threshold else "immediately"
 
     @admin.display(description="Scope")

@@ -21,7 +21,7 @@ from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from . import daily_units, feedback, limits
+from . import daily_units, feedback, limits, texts
 from .results import combine_results
 from .routing import Route
 from .runtime import SendingRuntime
@@ -84,6 +84,8 @@ def record_answers(
     flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(runtime, provider, flat, probes=route.probes, now=now)
     crash_points.reach(Boundary.REPORTED)
+    if route.claims[0].channel.pays_by_part:
+        texts.count_sent(settlements, now=now)
     feedback.apply_reputation(flat, provider=provider, now=now, is_doubted=bool(route.probes))
     feedback.record_attempts(settlements, [results for _, results in attempted], now=now)
 

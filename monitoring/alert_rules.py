@@ -1,5 +1,6 @@
 """Adds and reads alert rules, and detects violations. docs/guides/operate.md lists the rules."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +15,14 @@ from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import CircuitState
 from delivery.heartbeats import last_sweep
 from domain.channels import Channel
+from domain.countries import country_name
+from domain.country_units import HISTORY, SLOT, UNJUDGED, is_surge, slot_of, usual_units
 from domain.daily_units import day_of
 from notifications.catalog.texts import unit_caps
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.documents.policies import DAILY_UNITS
 from notifications.queueing import backlog
+from notifications.store import country_units
 from notifyproject.db.collections import collection
 from providers.labels import provider_name
 from providers.registry import providers_for
@@ -38,9 +42,12 @@ SHIPPED_RULES = (
     ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
     ("key-expiring", "An API key expires", AlertKind.KEY_EXPIRING, 30),
     ("daily-units", "A client's daily SMS run out", AlertKind.DAILY_UNITS, 80),
+    ("pumping", "Inflated SMS traffic", AlertKind.PUMPING, 50),
 )
 """Slug, name, kind, and threshold: failures in the window, days until an expiry, percent of a
-daily cap, else minutes."""
+daily cap, parts in ten minutes, else minutes."""
+BLOCKED_FOR = timedelta(minutes=30)
+"""How long a provider blocks numbers that it suspects to be pumped."""
 DEFAULT_WINDOW_MINUTES = 60
 ALERT_TYPE = "system_alert"
 """Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
@@ -282,6 +289,45 @@ def _detect_used_units(rule: Rule, now: datetime) -> Iterator[Finding]:
                 )
 
 
+def _detect_pumping(rule: Rule, now: datetime) -> Iterator[Finding]:
+    asked: Counter[tuple[str, datetime]] = Counter()
+    blocked: Counter[str] = Counter()
+    for slot in country_units.slots_since(now - BLOCKED_FOR, now=now):
+        asked[slot["country"], slot["purge_at"]] += slot["asked"]
+        blocked[slot["country"]] += slot.get("blocks", 0)
+    most = Counter[str]()
+    for (country, purge_at), units in asked.items():
+        # This slot and the one before it: a burst that begins at the end of one is in both.
+        if purge_at - country_units.KEPT_SLOT >= slot_of(now) - SLOT:
+            most[country] = max(most[country], units)
+    until = slot_of(now) - UNJUDGED
+    for country in sorted({*most, *blocked}):
+        usual = 0.0
+        if most[country] > rule.threshold:
+            usual = usual_units(
+                country_units.asked_units(country, since=until - HISTORY, until=until)
+            )
+        name = country_name(country)
+        if is_surge(most[country], usual=usual, least=rule.threshold):
+            yield _finding(
+                rule,
+                country,
+                title=f"SMS to {name}: {most[country]:,} parts in 10 min",
+                detail=f"Usual are {usual:,.0f}. If nobody expects that many, somebody has codes "
+                "sent to numbers whose operator pays for it. See which client and type sends "
+                "them, and take the country out of SMS_COUNTRIES if you have no users there.",
+            )
+        elif blocked[country]:
+            yield _finding(
+                rule,
+                country,
+                title=f"SMS to {name}: the provider suspects pumping",
+                detail=f"It has blocked {blocked[country]:,} texts in the last half hour, and "
+                "blocks numbers like theirs for about as long. See which client and type sends "
+                "them.",
+            )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
@@ -311,4 +357,5 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.CALLBACK_DISABLED: _detect_disabled_callbacks,
     AlertKind.KEY_EXPIRING: _detect_expiring_keys,
     AlertKind.DAILY_UNITS: _detect_used_units,
+    AlertKind.PUMPING: _detect_pumping,
 }

@@ -112,6 +112,7 @@ class AlertKind(StrEnum):
     CALLBACK_DISABLED = "callback_disabled"
     KEY_EXPIRING = "key_expiring"
     DAILY_UNITS = "daily_units"
+    PUMPING = "pumping"
 
 
 class AlertRule(models.Model):
@@ -126,7 +127,7 @@ class AlertRule(models.Model):
     type = optional_text(64)
     """Failures: only of this type; missing for all but the system's own alerts."""
     threshold = models.IntegerField(default=0)
-    """Failures: more than this many. Daily units: percent. Others: for more than this many
+    """Failures, pumping: more than this many. Daily units: percent. Others: for more than this many
     minutes."""
     window_minutes = models.IntegerField(default=60)
     is_enabled = models.BooleanField(default=True)

@@ -199,6 +199,8 @@ class Receipt:
     cost: Decimal | None = None
     currency: str | None = None
     """The currency of the cost, such as ``USD``."""
+    is_pumping: bool = False
+    """Whether the provider blocks numbers like this one, because it suspects pumping."""
 
     @property
     def address_effect(self) -> AddressEffect | None:

@@ -168,6 +168,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
     AlertKind.KEY_EXPIRING: "API key expires soon",
     AlertKind.DAILY_UNITS: "Daily SMS cap",
+    AlertKind.PUMPING: "Inflated SMS traffic",
 }
 
 

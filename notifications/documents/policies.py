@@ -78,6 +78,19 @@ class DailyUnitsDocument(TypedDict):
     purge_at: datetime
 
 
+class CountryUnitsDocument(TypedDict):
+    """A stored :class:`~notifications.models.policies.CountryUnits`."""
+
+    _id: str
+    country: str
+    provider: str
+    is_day: bool
+    units: int
+    asked: int
+    blocks: NotRequired[int]
+    purge_at: datetime
+
+
 class RetentionPolicyDocument(TypedDict):
     """A stored :class:`~notifications.models.policies.RetentionPolicy`."""
 
@@ -125,5 +138,6 @@ PROVIDER_STATES = Documents("provider_states", ProviderStateDocument)
 LIMITS = Documents("limits", LimitDocument)
 LIMIT_USES = Documents("limit_uses", LimitUsesDocument)
 DAILY_UNITS = Documents("daily_units", DailyUnitsDocument)
+COUNTRY_UNITS = Documents("country_units", CountryUnitsDocument)
 RETENTION_POLICIES = Documents("retention_policies", RetentionPolicyDocument)
 DIGESTS = Documents("digests", DigestDocument)

@@ -106,6 +106,7 @@ class StoredReceipt(TypedDict):
     units: NotRequired[int]
     cost: NotRequired[str]
     currency: NotRequired[str]
+    is_pumping: NotRequired[bool]
 
 
 class EarlyReceiptDocument(TypedDict):

@@ -469,6 +469,24 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='CountryUnits',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=80, primary_key=True, serialize=False)),
+                ('country', models.CharField(max_length=2)),
+                ('provider', models.CharField(max_length=40)),
+                ('is_day', models.BooleanField()),
+                ('units', models.IntegerField()),
+                ('asked', models.IntegerField()),
+                ('blocks', models.IntegerField(blank=True, null=True)),
+                ('purge_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'country_units',
+                'default_permissions': (),
+                'indexes': [notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='cun_purge')],
+            },
+        ),
+        migrations.CreateModel(
             name='DailyUnits',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=40, primary_key=True, serialize=False)),

@@ -11,7 +11,15 @@ from .notification import (
     Notification,
     RecipientCopy,
 )
-from .policies import DailyUnits, Digest, Limit, LimitUses, ProviderState, RetentionPolicy
+from .policies import (
+    CountryUnits,
+    DailyUnits,
+    Digest,
+    Limit,
+    LimitUses,
+    ProviderState,
+    RetentionPolicy,
+)
 from .records import (
     DeliveryAttempt,
     EarlyReceipt,
@@ -27,6 +35,14 @@ __all__ += ["BulkOperation", "OperationResult"]
 __all__ += ["NotificationType", "TemplateVersion"]
 __all__ += ["Attachment", "Content", "Delivery", "ErrorRecord", "Notification"]
 __all__ += ["RecipientCopy"]
-__all__ += ["DailyUnits", "Digest", "Limit", "LimitUses", "ProviderState", "RetentionPolicy"]
+__all__ += [
+    "CountryUnits",
+    "DailyUnits",
+    "Digest",
+    "Limit",
+    "LimitUses",
+    "ProviderState",
+    "RetentionPolicy",
+]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
 __all__ += ["ProviderEvent", "WebhookLog"]

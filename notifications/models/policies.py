@@ -101,6 +101,27 @@ class DailyUnits(models.Model):
         indexes = (MongoIndex("purge_at", name="dun_purge", expire_after_seconds=0),)
 
 
+class CountryUnits(models.Model):
+    """The parts of texts to one country by one provider, in ten minutes or in a day, in UTC."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=80)
+    """Country, provider, and the beginning: ``PT/twilio/2026-11-28T12:10``."""
+    country = models.CharField(max_length=2)
+    provider = models.CharField(max_length=40)
+    is_day = models.BooleanField()
+    units = models.IntegerField()
+    asked = models.IntegerField()
+    """Those of them that a stranger can cause: any but of marketing."""
+    blocks = models.IntegerField(null=True, blank=True)
+    """Texts that the provider blocked because it suspects pumping. Missing without one."""
+    purge_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "country_units"
+        default_permissions = ()
+        indexes = (MongoIndex("purge_at", name="cun_purge", expire_after_seconds=0),)
+
+
 class RetentionPolicy(models.Model):
     """How long the notifications of one category are kept."""
 

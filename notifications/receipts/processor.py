@@ -10,6 +10,7 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError, PyMongoError
 
 from domain.channels import Channel, address_key
+from domain.countries import country_of
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from notifications.documents.records import (
@@ -20,8 +21,8 @@ from notifications.documents.records import (
     ProviderEventDocument,
     StoredReceipt,
 )
+from notifications.store import country_units, steps
 from notifications.store import receipts as store_receipts
-from notifications.store import steps
 from notifications.store.reading import recipient_of
 from notifications.store.receipts import DeliveryReceipt
 from notifications.store.references import AttemptReference
@@ -117,6 +118,8 @@ def _apply_part(receipts: Sequence[Receipt], provider: str, now: datetime) -> Ap
             changed.append((receipt, reference))
         crash_points.reach(Boundary.RECEIPT_APPLIED)
         _apply_reputation(receipt, reference, suspects, provider, now)
+        if receipt.is_pumping:
+            _record_pumping(receipt, reference, provider, now)
     _apply_unmatched(unmatched, provider, now)
     _mark_applied(matched, references, provider, now)
     crash_points.reach(Boundary.RECEIPTS_MARKED)
@@ -244,6 +247,8 @@ def _stored(receipt: Receipt) -> StoredReceipt:
     }
     if receipt.code is not None:
         stored["code"] = receipt.code.value
+    if receipt.is_pumping:
+        stored["is_pumping"] = True
     _note_billing(stored, receipt)
     return stored
 
@@ -271,6 +276,7 @@ def _restore(stored: StoredReceipt) -> Receipt:
         units=stored.get("units"),
         cost=Decimal(cost) if (cost := stored.get("cost")) else None,
         currency=stored.get("currency"),
+        is_pumping=stored.get("is_pumping", False),
     )
 
 
@@ -311,6 +317,14 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
         changed=changed,
     )
     return changed
+
+
+def _record_pumping(
+    receipt: Receipt, reference: AttemptReference, provider: str, now: datetime
+) -> None:
+    country = country_of(_address(receipt, reference) or "")
+    if country is not None:
+        country_units.record_block(country=country, provider=provider, now=now)
 
 
 def _failure_code(receipt: Receipt) -> FailureCode | None:

@@ -8,7 +8,7 @@ import structlog
 from pymongo.errors import PyMongoError
 
 from notifications.documents.notification import NOTIFICATIONS
-from notifications.documents.policies import DAILY_UNITS, DIGESTS, LIMIT_USES
+from notifications.documents.policies import COUNTRY_UNITS, DAILY_UNITS, DIGESTS, LIMIT_USES
 from notifications.documents.records import DELIVERY_ATTEMPTS, INBOX_VISITS, PROVIDER_EVENTS
 from notifyproject.db.collections import is_transient
 
@@ -24,6 +24,7 @@ attempts = DELIVERY_ATTEMPTS
 events = PROVIDER_EVENTS  # Applied receipts
 digests = DIGESTS
 limit_uses = LIMIT_USES  # Counters of limits
+country_units = COUNTRY_UNITS  # Parts of texts to countries
 daily_units = DAILY_UNITS  # Parts of texts of clients
 visits = INBOX_VISITS  # Until when each inbox was seen
 

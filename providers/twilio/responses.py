@@ -14,6 +14,8 @@ from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, build_error, classify
 
 MAX_CODE = 10**6
+PUMPING = 30450
+"""The code of texts that Twilio blocks because somebody seems to ask for codes to paid numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ FAILURE_RULES: Sequence[FailureRule] = (
     FailureRule((30007,), "The carrier or Twilio filtered the text.", FailureCode.FILTERED),
     FailureRule((30019,), "The text is too long for the carrier.", FailureCode.FILTERED),
     FailureRule(
-        (30450,),
+        (PUMPING,),
         "Twilio suspects pumping, and blocks numbers like this one for half an hour.",
         FailureCode.FILTERED,
     ),

@@ -24,7 +24,7 @@ from ..contract import (
 )
 from ..inbound import Inbound, MarketingPreference
 from ..json_items import read_text
-from .responses import append_code, failure_rule, parse_code
+from .responses import PUMPING, append_code, failure_rule, parse_code
 
 SIGNATURE_HEADER = "x-twilio-signature"
 FORM = "application/x-www-form-urlencoded"
@@ -171,6 +171,7 @@ def _build_receipts(
         code=rule.code,
         effect=None if has_opted_out else rule.effect,
         reason=append_code(rule.reason, code),
+        is_pumping=code == PUMPING,
     )
     if has_opted_out:
         event_id = f"{receipt.event_id}:unsubscribed"

@@ -15,7 +15,7 @@ from domain.content import Content, Recipient
 from domain.states import Category, Priority
 from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import limits
-from notifications.store import acceptance, actions, daily_units
+from notifications.store import acceptance, actions, country_units, daily_units
 from notifications.store.new_notifications import NewDelivery
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
@@ -130,6 +130,40 @@ def test_cap_of_one_client_holds_no_other_client_of_the_batch() -> None:
     assert statuses(*first).count("sent") == 4
     assert statuses(*second) == ["sent", "sent"]
     assert (used(), used(OTHER_CLIENT)) == ((4, 0), (2, 0))
+
+
+def test_parts_are_counted_by_country_whatever_the_answer_was(fcm: ScriptedProvider) -> None:
+    """What a provider may have accepted counts, and what it refused doesn't."""
+    fcm.behave = by_recipient({ABROAD: timeout, "+447700900124": refused})
+    marketing = {"category": Category.MARKETING}
+    deliver(
+        text(content=TWO_PARTS),
+        text(**marketing),
+        text(ABROAD),
+        text("+447700900124"),
+        text(is_test=True),
+    )
+    slots = country_units.slots_since(NOON, now=NOON)
+    found = {slot["country"]: (slot["units"], slot["asked"]) for slot in slots}
+    assert found == {"GB": (3, 2), "PT": (1, 1)}
+    (day,) = [
+        one for one in country_units.days_since(NOON, provider="fcm") if one["country"] == "PT"
+    ]
+    assert (day["units"], country_units.day_of(day)) == (1, MIDNIGHT - timedelta(days=1))
+
+
+@pytest.mark.usefixtures("fcm")
+def test_uncounted_country_holds_no_text() -> None:
+    one = text()
+    with fail_commands("update", "country_units", {"errorCode": 121}, times=9):
+        deliver(one)
+    assert statuses(one) == ["sent"]
+
+
+def test_mail_writes_no_counter_of_countries(fcm: ScriptedProvider) -> None:
+    deliver(text(channel=Channel.EMAIL), channel=Channel.EMAIL)
+    assert collection("country_units").count_documents({}) == 0
+    assert len(fcm.seen) == 1
 
 
 @pytest.mark.usefixtures("fcm")

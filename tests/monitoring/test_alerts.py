@@ -16,13 +16,14 @@ from delivery import circuit_breaker, pipeline, provider_pauses, worker
 from delivery.circuit_breaker import CircuitReporter
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
+from domain.country_units import SentUnits
 from domain.daily_units import UnitUse, day_of
 from domain.rooms import RoomKind
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
 from notifications.catalog import texts
 from notifications.intake import acceptance, requests
-from notifications.store import daily_units
+from notifications.store import country_units, daily_units
 from notifyproject.db.collections import collection
 from providers import registry
 from rooms import registry as rooms
@@ -326,6 +327,65 @@ def test_last_key_of_a_client_opens_an_incident_30_days_before_its_expiry() -> N
     evaluate(NOW + 12 * day + 3 * MINUTE)
     (incident,) = [item for item in found() if item["kind"] == AlertKind.KEY_EXPIRING]
     assert not incident["is_open"]
+
+
+def pumping() -> list[str]:
+    """Return the titles of open incidents about inflated traffic."""
+    return [one["title"] for one in found() if one["kind"] == AlertKind.PUMPING and one["is_open"]]
+
+
+def send_texts(units: int, *, country: str = "PT", is_asked: bool = True, **ago: int) -> None:
+    text = SentUnits(provider="twilio", country=country, units=units, is_asked=is_asked)
+    country_units.count_sent([text], now=NOW - timedelta(**ago))
+
+
+def test_burst_of_codes_to_one_country_opens_an_incident() -> None:
+    send_texts(50)
+    evaluate(NOW)
+    assert pumping() == []
+    send_texts(30, country="ES")
+    send_texts(1)
+    evaluate(NOW)
+    assert pumping() == ["SMS to Portugal: 51 parts in 10 min"]
+    evaluate(NOW + 20 * MINUTE)
+    evaluate(NOW + 24 * MINUTE)
+    assert pumping() == []
+
+
+def test_what_a_country_usually_gets_is_no_burst() -> None:
+    for days in range(1, 7):
+        send_texts(100, days=days)
+        send_texts(1, country="ES", days=days)
+    send_texts(900)
+    send_texts(60, country="ES")
+    evaluate(NOW)
+    assert pumping() == ["SMS to Spain: 60 parts in 10 min"]
+    send_texts(101)
+    evaluate(NOW)
+    assert "SMS to Portugal: 1,001 parts in 10 min" in pumping()
+
+
+def test_long_attack_does_not_become_usual() -> None:
+    for minutes in range(0, 60, 10):
+        send_texts(500, minutes=minutes)
+    evaluate(NOW)
+    assert pumping() == ["SMS to Portugal: 500 parts in 10 min"]
+
+
+def test_campaign_is_no_inflated_traffic() -> None:
+    """No stranger can cause it."""
+    send_texts(5_000, is_asked=False)
+    evaluate(NOW)
+    assert pumping() == []
+
+
+def test_block_by_the_provider_opens_an_incident() -> None:
+    country_units.record_block(country="PT", provider="twilio", now=NOW)
+    evaluate(NOW)
+    assert pumping() == ["SMS to Portugal: the provider suspects pumping"]
+    evaluate(NOW + 45 * MINUTE)
+    evaluate(NOW + 49 * MINUTE)
+    assert pumping() == []
 
 
 def test_client_that_has_used_most_of_a_daily_cap_opens_an_incident(settings: Any) -> None:

@@ -64,6 +64,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         "muted_problems",
         "api_clients",
         "limit_uses",
+        "country_units",
         "daily_units",
         "inbox_visits",
         "inbox_revocations",

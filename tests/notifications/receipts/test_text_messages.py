@@ -12,7 +12,7 @@ from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.receipts import inbound, processor
-from notifications.store import leases
+from notifications.store import country_units, leases
 from notifyproject.db.collections import collection
 from providers import discovery
 from providers.contract import AddressEffect, Receipt, ReceiptKind
@@ -135,6 +135,18 @@ def test_early_receipt_keeps_its_code_and_price() -> None:
     assert delivery(read(document["_id"]), Channel.SMS)["failure_code"] == "filtered"
     (event,) = collection("provider_events").find({})
     assert (event["units"], event["cost"], event["currency"]) == (2, "1", "EUR")
+
+
+@pytest.mark.parametrize("ids", [{}, {"reference": None, "provider_id": "SM1"}])
+def test_block_for_pumping_is_counted_for_its_country(ids: dict[str, Any]) -> None:
+    """Also if the receipt came before the settlement."""
+    begun = started(channel=Channel.SMS)
+    report(read(begun.notification_id), **ids, code=FailureCode.FILTERED, is_pumping=True)
+    answer = settlement(begun, DeliveryStatus.SENT, provider="courier", provider_message_id="SM1")
+    leases.settle([answer], now=NOON)
+    processor.apply_early_receipts(now=NOON + MINUTE)
+    (slot,) = country_units.slots_since(NOON, now=NOON + MINUTE)
+    assert (slot["country"], slot["provider"], slot["blocks"]) == ("PT", "courier", 1)
 
 
 def test_probable_bounce_counts_as_two() -> None:

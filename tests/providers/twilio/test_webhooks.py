@@ -207,6 +207,11 @@ def test_callback_is_a_receipt(status: str, kind: ReceiptKind) -> None:
     assert receipt.event_id == f"{SID}:{status}:"
 
 
+def test_callback_tells_of_pumping() -> None:
+    found = [parse(callback("undelivered", ErrorCode=code)).receipts for code in ("30450", "30007")]
+    assert [receipt.is_pumping for [receipt] in found] == [True, False]
+
+
 FAILURES: dict[int, tuple[FailureCode, AddressEffect | None]] = {
     30003: (F.REPORTED_FAILED, E.SOFT_BOUNCE),
     **dict.fromkeys((30005, 30006), (F.REPORTED_FAILED, E.PROBABLE_BOUNCE)),
