@@ -4,9 +4,11 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifypr
     HEARTBEAT_DIR=/tmp GUNICORN_CMD_ARGS=--no-control-socket
 WORKDIR /app
 # TRACING=yes for an image with traces: docs/guides/observe.md
-ARG TRACING
-COPY requirements.txt requirements-tracing.txt ./
-RUN pip install --no-cache-dir --require-hashes -r requirements.txt ${TRACING:+-r requirements-tracing.txt}
+# PROVIDERS=yes for more providers of email: docs/guides/email_providers.md
+ARG TRACING PROVIDERS
+COPY requirements.txt requirements-tracing.txt requirements-providers.txt ./
+RUN pip install --no-cache-dir --require-hashes -r requirements.txt ${TRACING:+-r requirements-tracing.txt} \
+    ${PROVIDERS:+-r requirements-providers.txt}
 COPY . .
 # At build time, because the container writes no bytecode.
 RUN python -m compileall -q .

@@ -160,7 +160,7 @@ kubernetes: .venv/dev
 # Not part of lint, because it queries pypi.org.
 audit: .venv/dev
 	$(BIN)/uv tool run pip-audit==$(PIP_AUDIT_VERSION) --require-hashes --disable-pip \
-	  -r requirements.txt -r requirements-tracing.txt
+	  -r requirements.txt -r requirements-tracing.txt -r requirements-providers.txt
 
 EXPORT := $(BIN)/uv export --quiet --frozen --no-header --no-default-groups
 
@@ -168,6 +168,7 @@ lock: .venv/dev
 	$(BIN)/uv lock $(if $(filter all,$(UPGRADE)),--upgrade,$(addprefix --upgrade-package=,$(UPGRADE)))
 	$(EXPORT) --output-file requirements.txt
 	$(EXPORT) --only-group tracing --output-file requirements-tracing.txt
+	$(EXPORT) --only-group providers --output-file requirements-providers.txt
 
 # PYTHON=… on the command line replaces a .venv of another Python.
 version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)

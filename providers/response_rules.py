@@ -45,7 +45,7 @@ class ResponseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResponseRule:
-    """One row of a provider's table: classifies responses by status and rejected field."""
+    """One row of a provider's table: classifies responses by status, and by what they name."""
 
     statuses: Sequence[int]
     kind: ResponseKind
@@ -53,7 +53,7 @@ class ResponseRule:
     code: FailureCode | None = None
     _: KW_ONLY
     field: str | None = None
-    """Regular expression for the name of the rejected request field."""
+    """Regular expression for what the response names: a field of the request, or an error."""
     action: RecipientAction = RecipientAction.SUSPECT
     reach: Reach | None = None
     """None: that of ``kind``."""

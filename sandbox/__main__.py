@@ -41,7 +41,12 @@ async def _run(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with serve(config) as sandbox:
-        urls = (config.webhook_url, config.whatsapp_webhook_url, config.twilio_webhook_url)
+        urls = (
+            config.webhook_url,
+            config.whatsapp_webhook_url,
+            config.twilio_webhook_url,
+            config.mail_webhooks_url,
+        )
         receivers = [url for url in urls if url]
         webhooks = f"webhooks to {' and '.join(receivers)}" if receivers else "no webhooks"
         print(f"sandbox: {sandbox.url}/ (data in {config.data}, {webhooks})", flush=True)
@@ -59,6 +64,12 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     add("--webhook-url", type=_url, default="", help="the receiver of SendGrid's events")
     add("--whatsapp-webhook-url", type=_url, default="", help="the receiver of WhatsApp's statuses")
     add("--twilio-webhook-url", type=_url, default="", help="the receiver of inbound SMS")
+    add(
+        "--mail-webhooks-url",
+        type=_url,
+        default="",
+        help="where other providers of email have webhooks: {url}/postmark",
+    )
     add("--whatsapp-templates", type=Path, help="a file of approved templates")
     add(
         "--whatsapp-api-version",

@@ -6,11 +6,12 @@ from pathlib import Path
 from . import credentials
 from .behaviours import Behaviours
 from .config import Config
-from .credentials import MetaAccount, TwilioAccount
+from .credentials import MailAccounts, MetaAccount, TwilioAccount
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
 from .providers.google_oauth.tokens import AccessTokens
+from .providers.mail_apis import postmark
 from .providers.rooms.discord import Discord
 from .providers.rooms.receiver import WebhookReceiver
 from .providers.rooms.slack import SlackBot, SlackWebhook
@@ -25,6 +26,9 @@ from .providers.whatsapp import events as whatsapp_events
 from .providers.whatsapp.provider import WhatsApp
 from .providers.whatsapp.templates import Templates
 
+MAIL_APIS = ((postmark.Postmark, postmark.Webhooks),)
+"""The providers of email beside SendGrid, and the formats of their webhooks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
@@ -36,6 +40,7 @@ class Sandbox:
     service_account: Path
     whatsapp: MetaAccount
     twilio: TwilioAccount
+    mail: MailAccounts
 
 
 def create_secrets(data: Path, *, url: str) -> Sandbox:
@@ -47,6 +52,7 @@ def create_secrets(data: Path, *, url: str) -> Sandbox:
         service_account=credentials.ensure_service_account(data, url=url),
         whatsapp=credentials.ensure_whatsapp_account(data),
         twilio=credentials.ensure_twilio_account(data),
+        mail=credentials.ensure_mail_accounts(data),
     )
 
 
@@ -61,6 +67,7 @@ def assemble(
     tokens = AccessTokens.from_account(account)
     business = credentials.ensure_whatsapp_account(config.data)
     twilio = credentials.ensure_twilio_account(config.data)
+    mail = credentials.ensure_mail_accounts(config.data)
     providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
@@ -84,6 +91,10 @@ def assemble(
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
         *(
+            mail_api(behaviours=behaviours, timings=config.timings, accounts=mail)
+            for mail_api, _ in MAIL_APIS
+        ),
+        *(
             room(behaviours=behaviours, timings=config.timings)
             for room in (SlackWebhook, SlackBot, Teams, Discord, WebhookReceiver)
         ),
@@ -93,4 +104,12 @@ def assemble(
         "sendgrid": (sendgrid_webhooks, config.webhook_url),
         "whatsapp": (whatsapp_events.SignedWebhooks(business), config.whatsapp_webhook_url),
         "twilio": (twilio_events.SignedWebhooks(twilio), config.twilio_webhook_url),
+        **{
+            mail_api.name: (webhooks(mail), _below(config.mail_webhooks_url, mail_api.name))
+            for mail_api, webhooks in MAIL_APIS
+        },
     }
+
+
+def _below(url: str, name: str) -> str:
+    return f"{url}/{name}" if url else ""

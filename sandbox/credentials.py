@@ -21,6 +21,7 @@ FCM_PROJECT_ID = "notify-sandbox"
 SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
 TOKEN_PATH = "/token"
 BROWSERS_FILE = "browsers.key"
+MAIL_ACCOUNTS_FILE = "mail_accounts.json"
 WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
 PHONE_NUMBER_ID = "100000000000001"
 BUSINESS_ACCOUNT_ID = "200000000000002"
@@ -208,6 +209,31 @@ def ensure_twilio_account(data: Path) -> TwilioAccount:
         lambda: _json(TwilioAccount(auth_token=secrets.token_hex(16))),
         lambda content: msgspec.json.decode(content, type=TwilioAccount),
         what="Twilio account",
+    )
+
+
+class MailAccounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What shows that webhooks of providers of email are theirs."""
+
+    webhook_secret: str
+    """The password of their URLs."""
+    mailgun_signing_key: str
+    resend_signing_secret: str
+
+
+def ensure_mail_accounts(data: Path) -> MailAccounts:
+    """Load or create the secrets. Raises UnreadableKeyError."""
+    return _load_or_create(
+        data / MAIL_ACCOUNTS_FILE,
+        lambda: _json(
+            MailAccounts(
+                webhook_secret=secrets.token_hex(16),
+                mailgun_signing_key=secrets.token_hex(16),
+                resend_signing_secret=f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}",
+            )
+        ),
+        lambda content: msgspec.json.decode(content, type=MailAccounts),
+        what="accounts of email",
     )
 
 

@@ -20,7 +20,9 @@ from .webhooks import WebhookSender
 
 log = structlog.get_logger(__name__)
 
-SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
+SECRET_HEADERS = frozenset(
+    {"authorization", "cookie", "proxy-authorization", "x-postmark-server-token"}
+)
 MAX_TEXT_LENGTH = 2_000
 _NO_BODY = msgspec.Raw(b"null")
 _NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")

@@ -15,6 +15,7 @@ from typing import IO
 
 from domain.web_push import encode_base64url
 from sandbox import assembly
+from sandbox.credentials import MailAccounts
 
 from ..settings.environment import DATA_DIR, STACK_FILE, current, is_alive
 from ..settings.kinds import split_list
@@ -117,6 +118,7 @@ def programs(addresses: Addresses) -> list[Program]:
         *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
         *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
         *("--twilio-webhook-url", f"{addresses.web}/webhooks/twilio"),
+        *("--mail-webhooks-url", f"{addresses.web}/webhooks"),
         *("--whatsapp-api-version", vars(current())["WHATSAPP_API_VERSION"]),
     ]
     choices = Choices(
@@ -231,6 +233,7 @@ def _providers(addresses: Addresses, *, web_push_key: str) -> dict[str, str]:
             "TWILIO_MESSAGING_SERVICE_SID": twilio.messaging_service_sid,
             "TWILIO_URL": addresses.sandbox,
         },
+        **_mail_apis(addresses, sandbox_secrets.mail),
     }
     return {
         name: value
@@ -238,6 +241,20 @@ def _providers(addresses: Addresses, *, web_push_key: str) -> dict[str, str]:
         if not os.environ.get(variable)
         for name, value in values.items()
     }
+
+
+def _mail_apis(addresses: Addresses, account: MailAccounts) -> dict[str, dict[str, str]]:
+    """Return the variables of the providers of email that ``EMAIL_PROVIDER`` names."""
+    password, url = account.webhook_secret, addresses.sandbox
+    known = {
+        "postmark": {
+            "POSTMARK_SERVER_TOKEN": "local-stack",
+            "POSTMARK_WEBHOOK_SECRET": password,
+            "POSTMARK_URL": f"{url}/postmark",
+        },
+    }
+    named = split_list(os.environ.get("EMAIL_PROVIDER", ""))
+    return {next(iter(known[name])): known[name] for name in named if name in known}
 
 
 def _supervise(supervisor: Supervisor, server: servers.Server) -> Process:

@@ -13,6 +13,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from sendgrid.helpers.eventwebhook import EventWebhook
 
 from .. import http
+from ..bounces import PERMANENT_FAILURE, SUBJECTS, email_address, subject_of
 from ..contract import (
     AddressEffect,
     InvalidSignatureError,
@@ -21,7 +22,7 @@ from ..contract import (
     WebhookResult,
 )
 from ..json_items import read_text, read_time, split_array
-from ..mail_replies import Reply, Step, Subject
+from ..mail_replies import Subject
 
 REPLAY_WINDOW = timedelta(minutes=10)
 """A signed webhook whose timestamp differs by more is rejected as a replay."""
@@ -54,13 +55,6 @@ CLASSIFICATIONS: Mapping[str, AddressEffect | None] = {
 }
 """The effect of a bounce on the address by SendGrid's classification. Without one, and with any
 other, the receiving server's words and code decide."""
-SUBJECTS: Mapping[Subject, AddressEffect] = {
-    Subject.RECIPIENT: AddressEffect.HARD_BOUNCE,
-    Subject.FULL_MAILBOX: AddressEffect.SOFT_BOUNCE,
-    Subject.BUSY_MAILBOX: AddressEffect.SOFT_BOUNCE,
-    Subject.UNCLEAR: AddressEffect.SOFT_BOUNCE,
-}
-"""The effect of a bounce on the address by what the receiving server's reply speaks of."""
 DROP_REASONS: Mapping[str, AddressEffect] = {
     "Bounced Address": AddressEffect.HARD_BOUNCE,
     "Spam Reporting Address": AddressEffect.COMPLAINT,
@@ -73,14 +67,10 @@ OTHER_TYPES = frozenset({"blocked", "expired"})
 """Types of a bounce that say nothing about the address. Older ones begin with a capital."""
 MAX_TEXT = 200
 """Characters of an ID or a name. SendGrid's are shorter."""
-MAX_ADDRESS = 320
 _CLASSIFICATIONS = {name.lower(): effect for name, effect in CLASSIFICATIONS.items()}
 _DROP_REASONS = {name.lower(): effect for name, effect in DROP_REASONS.items()}
 _STATUS = re.compile(r"\s*([45]\d\d)\b[ -]?")
-PERMANENT_FAILURE = 550
 _SERVER = re.compile(r"filter|recvd|geopod|ismtpd", re.IGNORECASE)
-_IN_BRACKETS = re.compile(r"<([^<>]*)>\s*\Z")
-_LIST = re.compile("[,;<>]")
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
@@ -161,7 +151,7 @@ def _read_event(item: bytes) -> Receipt | None:
         # Without an ID, an equal event counts once.
         event_id=read_text(event, "sg_event_id", limit=MAX_TEXT)
         or hashlib.sha256(item).hexdigest(),
-        address=_address(event.get("email")),
+        address=email_address(event.get("email")),
         effect=effect,
     )
 
@@ -174,7 +164,7 @@ def _bounce_effect(event: Mapping[str, Any], reason: str) -> AddressEffect | Non
     found = _STATUS.match(reason) or _STATUS.match(code)
     text = f"{code} {reason[found.end() :] if found and _STATUS.match(reason) else reason}"
     status = int(found[1]) if found else PERMANENT_FAILURE
-    subject = Reply(step=Step.RECIPIENT, status=status, text=text).subject
+    subject = subject_of(status, text)
     if subject is Subject.ACCOUNT:
         return None
     classification = (read_text(event, "bounce_classification", limit=MAX_TEXT) or "").lower()
@@ -197,14 +187,3 @@ def _message_ids(text: str) -> Iterator[str]:
     for count in (server, *(n for n in range(len(parts), 0, -1) if n != server)):
         if joined := ".".join(parts[:count]):
             yield joined
-
-
-def _address(value: Any) -> str | None:
-    """Return an email address. Anything else is none."""
-    if not isinstance(value, str):
-        return None
-    found = _IN_BRACKETS.search(value)
-    address = (found[1] if found else value).strip()
-    is_one = "@" in address and len(address) <= MAX_ADDRESS and address.isprintable()
-    is_plain = address.startswith('"') or not _LIST.search(address)
-    return address if is_one and is_plain and " " not in address else None

@@ -14,6 +14,7 @@ from tests.support.source import ROOT
 EXPORTS = {
     "requirements.txt": ("--no-default-groups",),
     "requirements-tracing.txt": ("--only-group", "tracing"),
+    "requirements-providers.txt": ("--only-group", "providers"),
 }
 
 

@@ -394,7 +394,12 @@ def test_web_runs_the_command_of_the_image() -> None:
 
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
-NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
+NAMED = {
+    "manage.py",
+    "requirements.txt",
+    "requirements-tracing.txt",
+    "requirements-providers.txt",
+}
 SECRET_FILES = (
     ".env",
     ".env.local",

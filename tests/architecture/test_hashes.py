@@ -33,6 +33,7 @@ REASONS = {
     "notifyproject/stack/demo.py": "a public file, for its integrity attribute",
     "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",
     "providers/contract.py": _RANDOM_SECRET,
+    "providers/email_webhooks.py": f"{_KEYED}; an event, which the webhook log holds for as long",
     "providers/fcm/messages.py": _IDS,
     "providers/sendgrid/webhooks.py": "an event, which the webhook log holds for as long",
     "providers/twilio/webhooks.py": _KEYED,

@@ -70,9 +70,7 @@ MODULES = {"protobuf": "google.protobuf", "pyyaml": "yaml", "rpds-py": "rpds"}
 
 
 def pinned() -> set[str]:
-    exports = [
-        (ROOT / f"{name}.txt").read_text() for name in ("requirements", "requirements-tracing")
-    ]
+    exports = [path.read_text() for path in sorted(ROOT.glob("requirements*.txt"))]
     return set(re.findall(r"^([\w.-]+)==", "\n".join(exports), re.MULTILINE))
 
 

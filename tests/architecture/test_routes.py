@@ -27,6 +27,7 @@ OPEN = {
     "api/schema": "the description of the API holds no data",
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",
+    "webhooks/postmark": "a password in the URL is the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
     "webhooks/twilio": "the signature is the authentication",
     "u/<str:token>": "the token authenticates the recipient",

@@ -15,9 +15,11 @@ from notifyproject.settings.variables import VARIABLES
 from providers import http
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.discord import provider as discord
+from providers.email_kinds import EmailKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
 from providers.mail_replies import CODE_SUBJECTS, Subject
+from providers.postmark import kind as postmark
 from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
 from providers.room_client import RoomRule
 from providers.sendgrid import provider as sendgrid_provider
@@ -45,6 +47,8 @@ from tests.support.tables import each_case
 ANY_STATUS = range(1000)
 FIELDS: Mapping[tuple[str, str | None], str] = {
     ("sendgrid", r"from\b.*"): ", about `from`",
+    ("Postmark", postmark.ABOUT_RECIPIENT): ", about `To`",
+    ("Postmark", postmark.ABOUT_SENDER): ", about `From`",
     ("sendgrid", r"personalizations\.\d+\.to(\.\d+(\.email)?)?"): ", about `personalizations.*.to`",
 }
 """The meaning of each rule's pattern."""
@@ -95,6 +99,7 @@ def tables() -> Mapping[str, str]:
         "SendGrid: receipts": _reported(webhooks.EVENT_KINDS),
         "SendGrid: bounces": _effects("SendGrid's classification", webhooks.CLASSIFICATIONS),
         "SendGrid: drops": _effects("SendGrid's reason", webhooks.DROP_REASONS),
+        **_email_api(postmark.KIND),
         "SMTP: responses": _described((*smtp_replies.RULES, OTHER_REPLY)),
         "SMTP: what a reply speaks of": _subjects(),
         "Firebase: responses": _described(responses.RULES),
@@ -118,11 +123,37 @@ def tables() -> Mapping[str, str]:
     }
 
 
+def _email_api(kind: EmailKind) -> Mapping[str, str]:
+    """Return the tables of a provider of email with an API."""
+    heads = ("event", "the delivery becomes", "the address gets")
+    return {
+        f"{kind.label}: responses": _rules(kind.label, kind.rules),
+        f"{kind.label}: receipts": _table(
+            heads,
+            [
+                (
+                    f"`{name}`",
+                    _becomes(rule.kind) if rule.kind else NOTHING,
+                    ADDRESSES[rule.effect or EFFECTS.get(rule.kind)] if rule.kind else NOTHING,
+                )
+                for name, rule in kind.events.items()
+            ],
+        ),
+    }
+
+
+def _named(provider: str, pattern: str) -> str:
+    """Return what a response names: as ``FIELDS`` says it, or the codes of the pattern."""
+    if (provider, pattern) in FIELDS:
+        return FIELDS[provider, pattern]
+    return f", code {' or '.join(f'`{code}`' for code in pattern.split('|'))}"
+
+
 def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
     rows = [
         (
             ("any other" if rule.statuses == ANY_STATUS else spans(rule.statuses))
-            + (FIELDS[provider, rule.field] if rule.field else ""),
+            + (_named(provider, rule.field) if rule.field else ""),
             _class(rule.kind, rule.action, rule.reach),
             _code(rule.kind, rule.code),
             rule.reason,
@@ -336,10 +367,10 @@ def test_every_named_variable_exists() -> None:
 
 
 def test_every_provider_is_on_the_page() -> None:
-    senders = ("SendGrid", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app")
+    senders = ("SendGrid", "Postmark", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app")
     for name in (*senders, "Slack by webhooks", "Slack by a bot", "Teams", "Discord", "webhooks"):
         assert name in PAGE
-    assert len(SUBJECTS) == 12
+    assert len(SUBJECTS) == 13
 
 
 def test_numbers_match_the_code() -> None:

@@ -10,6 +10,7 @@ from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
+from sandbox.providers.mail_apis import postmark
 from sandbox.providers.rooms import discord, receiver, slack, teams
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
@@ -51,6 +52,7 @@ def names(row: Outcome, pattern: str) -> str:
         ("workflow", teams.OUTCOMES, "{}-…"),
         ("webhook of Discord", discord.OUTCOMES, "{}-…"),
         ("receiver", receiver.OUTCOMES, "{}-…"),
+        ("address at Postmark", postmark.OUTCOMES, "{}@"),
     ],
 )
 def test_magic_recipients_are_documented(heading: str, outcomes: Outcomes, pattern: str) -> None:
@@ -109,6 +111,7 @@ def test_files_and_ids_are_documented() -> None:
         credentials.SERVICE_ACCOUNT_FILE,
         credentials.WHATSAPP_ACCOUNT_FILE,
         credentials.TWILIO_ACCOUNT_FILE,
+        credentials.MAIL_ACCOUNTS_FILE,
         templates.FILE,
     ):
         assert f"| `{name}` |" in TEXT

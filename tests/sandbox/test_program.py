@@ -74,6 +74,7 @@ def test_program_prints_its_url_and_stops_despite_open_connections(
             "--whatsapp-webhook-url http://x/b --twilio-webhook-url http://x/c",
             "webhooks to http://x/b and http://x/c",
         ),
+        (signal.SIGTERM, "--mail-webhooks-url http://x/d", "webhooks to http://x/d"),
     ],
 )
 def test_program_names_the_receivers_and_a_signal_ends_it_well(
@@ -98,6 +99,7 @@ def test_program_names_the_receivers_and_a_signal_ends_it_well(
         (["--port", "0", "--webhook-url", "localhost:8000"], "is not an http or https URL"),
         (["--port", "0", "--whatsapp-webhook-url", "x"], "is not an http or https URL"),
         (["--port", "0", "--twilio-webhook-url", "x"], "is not an http or https URL"),
+        (["--port", "0", "--mail-webhooks-url", "x"], "is not an http or https URL"),
         (["--port", "0", "--whatsapp-api-version", "26"], "'26' is not a version such as v26.0"),
         (["--port", "0", "--late-after", "soon"], "is not a number of seconds"),
         (["--port", "0", "--late-after", "-1"], "is not a number of seconds"),

@@ -60,6 +60,9 @@ def good(url: str, account: str) -> dict[str, str]:
         "TWILIO_API_KEY_SECRET": TWILIO_API_SECRET,
         "TWILIO_MESSAGING_SERVICE_SID": TWILIO_MESSAGING_SERVICE_SID,
         "TWILIO_URL": url,
+        "POSTMARK_SERVER_TOKEN": "a-token-of-tests",
+        "POSTMARK_WEBHOOK_SECRET": "a-password-of-webhooks",
+        "POSTMARK_URL": f"{url}/postmark",
     }
 
 
@@ -304,6 +307,7 @@ def test_unreachable_provider_and_timeout_are_told_apart(
         ("twilio", {"TWILIO_ACCOUNT_SID": "ACrevoked"}),
         ("twilio", {"TWILIO_API_KEY_SECRET": "Sanother"}),
         ("twilio", {"TWILIO_MESSAGING_SERVICE_SID": ""}),
+        ("postmark", {"EMAIL_PROVIDER": "postmark", "POSTMARK_SERVER_TOKEN": "revoked-key"}),
         ("fcm", {"FCM_PROJECT_ID": "another"}),
         ("fcm", {"FCM_CREDENTIALS": "{}"}),
         ("fcm", {"FCM_CREDENTIALS": "/nowhere.json"}),

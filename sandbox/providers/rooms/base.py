@@ -8,32 +8,19 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-import msgspec
-
 from ...log import Record
 from ...outcomes import Outcome
 from ...responses import ProviderResponse
 from .. import network_faults
+from ..answers import RefusedError
 from ..base import Channel, DisplayedMessage, IncomingRequest, Provider, RequestResult
 from .cards import Card
 
 REFERENCE_HEADER = "x-notify-reference"
-JSON = {"Content-Type": "application/json; charset=utf-8"}
-TEXT = {"Content-Type": "text/html; charset=utf-8"}
 MAX_TITLE = 500
 LONG, LONG_PAUSE = "ratelimit-long", 3600
 PAUSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.GATEWAY_TIMEOUT})
 """Statuses of the answers that ask for a pause."""
-
-
-class RefusedError(Exception):
-    """A request that the provider refuses whatever the room is. ``outcome`` names the error."""
-
-    def __init__(self, outcome: str, response: ProviderResponse, reason: str) -> None:
-        super().__init__(reason)
-        self.outcome = outcome
-        self.response = response
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,29 +29,6 @@ class Posted:
 
     room: str
     body: Mapping[str, Any]
-
-
-def json_response(status: int, body: Any, headers: Mapping[str, str] = {}) -> ProviderResponse:
-    """Return a response with a body of JSON."""
-    encoded = msgspec.json.encode(body)
-    return ProviderResponse(status=status, body=encoded, headers={**JSON, **headers})
-
-
-def text_response(status: int, text: str, headers: Mapping[str, str] = {}) -> ProviderResponse:
-    """Return a response with a text as its body."""
-    return ProviderResponse(status=status, body=text.encode(), headers={**TEXT, **headers})
-
-
-def json_object(request: IncomingRequest) -> Mapping[str, Any] | None:
-    """Return the body of a request if it is a JSON object, sent as JSON."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        return None
-    try:
-        body = request.json()
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

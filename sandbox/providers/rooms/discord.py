@@ -11,18 +11,9 @@ from typing import Any
 from ...outcomes import Outcome, Outcomes, accepted, refused
 from ...responses import ProviderResponse
 from .. import network_faults
+from ..answers import RefusedError, json_object, json_response, text_response
 from ..base import IncomingRequest, RequestResult
-from .base import (
-    LONG,
-    LONG_PAUSE,
-    PAUSES,
-    Posted,
-    RefusedError,
-    RoomProvider,
-    json_object,
-    json_response,
-    text_response,
-)
+from .base import LONG, LONG_PAUSE, PAUSES, Posted, RoomProvider
 from .cards import Card, build, markdown
 
 BUCKET_SIZE, BUCKET_SECONDS = 5, 2.0

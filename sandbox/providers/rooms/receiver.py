@@ -13,8 +13,9 @@ from typing import Any
 from ...outcomes import Outcome, Outcomes, accepted, refused
 from ...responses import ProviderResponse
 from .. import network_faults
+from ..answers import RefusedError, json_object, json_response
 from ..base import IncomingRequest, RequestResult
-from .base import LONG, Posted, RefusedError, RoomProvider, json_object, json_response
+from .base import LONG, Posted, RoomProvider
 from .cards import Card, build
 
 SECRET = "whsec_c2FuZGJveC1yb29tLXNlY3JldC0wMDAwMDAwMA=="

@@ -9,17 +9,10 @@ from typing import Any
 from ...outcomes import Outcome, Outcomes, accepted, refused
 from ...responses import ProviderResponse
 from .. import network_faults
+from ..answers import RefusedError, json_object, json_response, text_response
 from ..base import IncomingRequest
 from . import slack_blocks
-from .base import (
-    LONG,
-    Posted,
-    RefusedError,
-    RoomProvider,
-    json_object,
-    json_response,
-    text_response,
-)
+from .base import LONG, Posted, RoomProvider
 from .cards import Card, build, slack
 
 _WEBHOOK_ERRORS: Mapping[str, tuple[int, str]] = {

@@ -12,8 +12,9 @@ from typing import Any
 from ...outcomes import Outcome, Outcomes, accepted, refused
 from ...responses import ProviderResponse
 from .. import network_faults
+from ..answers import RefusedError, json_object, json_response
 from ..base import IncomingRequest
-from .base import LONG, Posted, RefusedError, RoomProvider, json_object, json_response
+from .base import LONG, Posted, RoomProvider
 from .cards import Card, build, markdown
 
 MAX_MESSAGE = 28 * 1024

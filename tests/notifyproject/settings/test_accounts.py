@@ -9,12 +9,14 @@ from notifyproject.settings.accounts import KINDS, unused
 from notifyproject.settings.base import configure
 from notifyproject.settings.declarations import variables
 from notifyproject.settings.environment import read
+from notifyproject.settings.provider_groups import names_of
 from notifyproject.settings.variables import PROVIDER_GROUPS
 from tests.support.tables import each_case
 
 EU = {"PROVIDER_EU_KIND": "sendgrid", "PROVIDER_EU_API_KEY": "SG.of-the-eu"}
 US = {"PROVIDER_US_KIND": "sendgrid", "PROVIDER_US_API_KEY": "SG.of-the-us"}
 RELAY = {"PROVIDER_RELAY_B_KIND": "smtp", "PROVIDER_RELAY_B_HOST": "b.example.com"}
+ALL_KINDS, OF_EMAIL = " | ".join(KINDS), ", ".join(names_of("email"))
 TWILIO = {"PROVIDER_ABROAD_KIND": "twilio", "PROVIDER_ABROAD_ACCOUNT_SID": "AC1"}
 
 
@@ -70,12 +72,12 @@ LONG = "X" * 41
     [
         (
             {"PROVIDER_EU_KIND": "mailgun"},
-            ["PROVIDER_EU_KIND: expected one of sendgrid | smtp | twilio."],
+            [f"PROVIDER_EU_KIND: expected one of {ALL_KINDS}."],
         ),
         # A device's token belongs to its project.
         (
             {"PROVIDER_APP_KIND": "fcm"},
-            ["PROVIDER_APP_KIND: expected one of sendgrid | smtp | twilio."],
+            [f"PROVIDER_APP_KIND: expected one of {ALL_KINDS}."],
         ),
         (
             {"PROVIDER_EU_KIND": "sendgrid"},
@@ -102,11 +104,11 @@ LONG = "X" * 41
         ),
         (
             {"EMAIL_PROVIDER": "sendgrid,eu"},
-            ["EMAIL_PROVIDER: expected some of sendgrid, smtp, or accounts, in order."],
+            [f"EMAIL_PROVIDER: expected some of {OF_EMAIL}, or accounts, in order."],
         ),
         (
             EU | {"EMAIL_PROVIDER": "eu,eu"},
-            ["EMAIL_PROVIDER: expected some of sendgrid, smtp, eu, or accounts, in order."],
+            [f"EMAIL_PROVIDER: expected some of {OF_EMAIL}, eu, or accounts, in order."],
         ),
         # The account x has the variable PROVIDER_X_API_KEY_SID, too.
         (
@@ -115,7 +117,7 @@ LONG = "X" * 41
                 "PROVIDER_X_ACCOUNT_SID": "AC1",
                 "PROVIDER_X_API_KIND": "key",
             },
-            ["PROVIDER_X_API_KIND: expected one of sendgrid | smtp | twilio."],
+            [f"PROVIDER_X_API_KIND: expected one of {ALL_KINDS}."],
         ),
     ],
 )

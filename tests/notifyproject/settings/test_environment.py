@@ -73,7 +73,7 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
         *[("RATE_LIMITS", text) for text in ("600", "inbox:many", "all:1", "read:-1", "read:1.5")],
         *[("PROVIDER_MAX_PER_SECOND", text) for text in ("14", "mailgun:1", "smtp=14", ":1")],
         *[("WEB_CLIENT_SECONDS", text) for text in ("0", "nan", "601", "10s")],
-        *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP", "smtp,smtp", ",")],
+        *[("EMAIL_PROVIDER", text) for text in ("mandrill", "SendGrid", "SMTP", "smtp,smtp", ",")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
         *[("SMTP_EHLO_NAME", text) for text in ("a b", "a..b", "[mail]")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],

@@ -11,10 +11,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from devices.push_keys import new_key
+from domain.errors import FailureCode
 from domain.time import utc_now
 from domain.web_push import Subscription
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
+from providers.contract import Provider
 from providers.discord.provider import Discord
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.provider import FCM
@@ -43,6 +45,8 @@ from tests.providers.contract.subjects import (
     Subject,
     message,
 )
+from tests.providers.email_apis.cases import KINDS
+from tests.providers.email_apis.kinds import KindCase
 from tests.support.fakes import socket_server
 from tests.support.providers import twilio, webpush, whatsapp
 from tests.support.providers.webhook_requests import URL
@@ -99,6 +103,45 @@ SENDGRID = Subject(
     secrets=lambda _place: ["key-of-first"],
     reports=Reports(body=_sendgrid_event, sign=_signed_by_sendgrid),
 )
+
+
+def _email_api(case: KindCase) -> Subject:
+    """Return the contract of a provider of email with an API, by its recorded answers."""
+
+    def make(place: Place, account: str) -> Provider:
+        own = {case.credential: f"{case.options[case.credential]}-of-{account}"}
+        return case.account(options={"api_url": place.url, **own}, clock=utc_now)
+
+    def event(_reference: str) -> bytes:
+        # The recorded event is about the reference of all subjects.
+        return case.encode(case.events[0].event, True, utc_now())
+
+    def recorded(code: FailureCode, *headers: str, status: int = 0) -> bytes:
+        answer = case.answer(code, status=status)
+        return socket_server.response(answer.status, answer.raw, *headers)
+
+    return Subject(
+        provider=type(case.account()),
+        label=case.name,
+        make=make,
+        outbound=message("email", EMAIL),
+        servers=http_servers(
+            case.success,
+            json.dumps(case.accepted).encode(),
+            refusals={
+                Case.TOO_MANY: recorded(FailureCode.RATE_LIMITED, ASKS_FOR_A_PAUSE),
+                Case.NO_CREDENTIALS: recorded(FailureCode.CHANNEL_UNAVAILABLE, status=401),
+                Case.BAD_RECIPIENT: recorded(FailureCode.INVALID_RECIPIENT),
+                Case.REFUSED: recorded(FailureCode.REJECTED),
+            },
+        ),
+        secrets=lambda _place: [case.options[case.credential], *case.secrets.values()],
+        reports=Reports(
+            body=event,
+            sign=lambda raw, genuine: case.sign(raw, genuine, utc_now()),
+            signs_body=case.signs_body,
+        ),
+    )
 
 
 def _smtp(place: Place, account: str) -> SMTP:
@@ -446,6 +489,7 @@ INBOX = Subject(
 )
 
 ROOMS = (SLACK_WEBHOOK, SLACK_BOT, TEAMS, DISCORD, RECEIVER)
-SENDERS = (SENDGRID, MAIL_SERVER, FIREBASE, BROWSERS, CLOUD_API, TEXT_MESSAGES)
+EMAIL_APIS = tuple(map(_email_api, KINDS))
+SENDERS = (*EMAIL_APIS, SENDGRID, MAIL_SERVER, FIREBASE, BROWSERS, CLOUD_API, TEXT_MESSAGES)
 SUBJECTS = (*SENDERS, *ROOMS, INBOX)
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

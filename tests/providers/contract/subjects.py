@@ -47,6 +47,8 @@ class Reports:
     sign: Sign
     url: Callable[[str], str] = lambda _reference: URL
     """Returns the called URL, which has the reference at some providers."""
+    signs_body: bool = True
+    """Whether the signature covers the body: others prove only who calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +73,12 @@ class Subject:
     """Accounts differ by credentials."""
     reports: Reports | None = None
     """None if the provider has no webhooks."""
+    label: str = ""
+    """The name, if a class serves several providers."""
 
     @property
     def name(self) -> str:
-        return self.provider.__name__
+        return self.label or self.provider.__name__
 
 
 def message(channel: str, recipient: str, **fields: Any) -> SendRequest:

@@ -1,0 +1,133 @@
+"""Providers of email with an API, each described by a row: :class:`.email_kinds.EmailKind`."""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from domain.errors import FailureCode, PermanentError, ProviderError, ProviderResponse
+from domain.mailboxes import Mailbox, parse_mailbox
+from notifyproject.platform.egress import Deadline
+
+from . import contract, email_webhooks, http, http_client
+from .contract import (
+    NotAttemptedError,
+    SendRequest,
+    SendResult,
+    WebhookRequest,
+    WebhookResult,
+    is_expired,
+)
+from .email_kinds import EmailKind, WebhookSecrets
+from .http import Response
+from .mail import AttachmentFile, attachment_files, reply_to
+from .response_rules import classify
+
+if TYPE_CHECKING:
+    from .email_payloads import BuiltMail, MailBuilder
+
+MAX_CODE = 100
+"""Characters of a recorded code."""
+SUCCESSES = range(200, 300)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmailApi:
+    """Provider that sends email through one account."""
+
+    kind: EmailKind = field(repr=False)
+    name: str
+    options: Mapping[str, str] = field(repr=False)
+    """The arguments of anymail's backend: the credentials and ``api_url``."""
+    sender: str
+    """``Name <address>``."""
+    secrets: WebhookSecrets
+    clock: Callable[[], datetime]
+    reply_to: str | None = None
+    attachment_hosts: AbstractSet[str] = frozenset()
+
+    @cached_property
+    def account(self) -> str:
+        """The account's name, with a hash of its credentials and the URL."""
+        return contract.account_name(self.name, *self.options.values())
+
+    @cached_property
+    def _sender(self) -> Mailbox:
+        return parse_mailbox(self.sender)
+
+    @cached_property
+    def _builder(self) -> "MailBuilder":
+        from .email_payloads import MailBuilder
+
+        return MailBuilder(kind=self.kind, options=self.options, sender=self._sender)
+
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        """Send one email; see :class:`providers.contract.Provider`."""
+        deadline = Deadline.after(timeout)
+        async with attachment_files(
+            request.message.attachments, hosts=self.attachment_hosts, deadline=deadline
+        ) as files:
+            built = self.build(request, files=files, timeout=deadline.seconds_left)
+            left = deadline.seconds_left
+            if left <= 0 or is_expired(request, now=self.clock()):
+                raise NotAttemptedError
+            response = await http_client.send(replace(built.request, timeout=left))
+        if response.status in SUCCESSES and (message_id := built.accepted_id(response)):
+            accepted = ProviderResponse(status=response.status)
+            return SendResult(provider_id=message_id, response=accepted)
+        raise self.refusal(response)
+
+    def build(
+        self,
+        request: SendRequest,
+        *,
+        files: tuple[AttachmentFile, ...] = (),
+        timeout: float = http.TOTAL_TIMEOUT,
+        extra: Mapping[str, Any] | None = None,
+    ) -> "BuiltMail":
+        """Return the request for an email. Raises PermanentError."""
+        try:
+            reply_address = reply_to(request.message, default=self.reply_to)
+        except ValueError:
+            reason = "Can't build the email."
+            raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from None
+        return self._builder.build(
+            request,
+            reply_to=reply_address,
+            files=files,
+            reference=request.reference,
+            timeout=timeout,
+            extra=extra,
+        )
+
+    def refusal(self, response: Response) -> ProviderError:
+        """Return the error of an answer other than an acceptance."""
+        refusal = self.kind.read_refusal(http.decode_object(response.body))
+        text = refusal.text or response.text
+        code = http.redact(refusal.code)[:MAX_CODE] if refusal.code else None
+        return classify(
+            self.kind.rules,
+            response=ProviderResponse(
+                status=response.status, code=code, excerpt=response.excerpt or code or ""
+            ),
+            fields=[found for found in (refusal.code, text) if found],
+            retry_after=self._pause(response.headers),
+        )
+
+    def parse_webhook(self, request: WebhookRequest) -> WebhookResult:
+        """Verify a webhook and read its events. Raises InvalidSignatureError or ValueError."""
+        self.kind.verify(request, self.secrets, self.clock())
+        return replace(self.parse_logged(request.raw), logged=request.raw.decode())
+
+    def parse_logged(self, raw: bytes) -> WebhookResult:
+        """Read the events of a verified webhook. Raises ValueError."""
+        return email_webhooks.parse_webhook(self.kind, raw)
+
+    def _pause(self, headers: Mapping[str, str]) -> float | None:
+        """Return the pause in seconds, from the provider's own header or from Retry-After."""
+        own = headers.get(self.kind.pause_header or "", "")
+        if own.isascii() and own.isdigit():
+            return http.clamp_pause(float(own))
+        return http.retry_after_seconds(headers, now=self.clock())

@@ -1,0 +1,96 @@
+"""What differs between providers of email with an API: one row and one table of answers for each.
+
+django-anymail builds their requests, and reads their acceptances and webhooks. Transport, classes
+of answers, and signatures are ours. See docs/decisions/0073-email-services.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from domain.errors import FailureCode
+
+from .contract import AddressEffect, ReceiptKind, SendRequest, WebhookRequest
+from .http import as_object
+from .response_rules import ResponseRule
+
+Event = Mapping[str, Any]
+"""One event of a webhook, in the provider's own words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSecrets:
+    """What shows that a webhook is the provider's. Without one that it needs, all are rejected."""
+
+    password: str = field(default="", repr=False)
+    """Of the URL: the provider sends it by Basic authentication."""
+    signing_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EventRule:
+    """What one kind of event means for the delivery and for the address."""
+
+    kind: ReceiptKind | None
+    """None: it is ignored."""
+    _: KW_ONLY
+    effect: AddressEffect | None = None
+    """None: that of ``kind``."""
+    code: FailureCode | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What an answer other than an acceptance says."""
+
+    code: str | None = None
+    """The provider's name or number of the error."""
+    text: str = ""
+    """It may quote an address."""
+
+
+def _nothing(_request: SendRequest) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailKind:
+    """One provider of email."""
+
+    label: str
+    backend: str
+    """The class of anymail that builds requests and reads acceptances."""
+    webhook: str
+    """The class of anymail that reads webhooks."""
+    rules: Sequence[ResponseRule]
+    """By status, and by the code or text of the refusal (``field``)."""
+    read_refusal: Callable[[Mapping[str, Any]], Refusal]
+    """Reads the JSON object of an answer."""
+    events: Mapping[str, EventRule]
+    """By name. The first word of a name is the rule of names that aren't here."""
+    event_name: Callable[[Event], str]
+    refine: Callable[[EventRule, Event], EventRule] = lambda rule, _event: rule
+    """Reads more of an event, such as the receiving server's reply."""
+    has_event_ids: bool = False
+    """Whether each event has an ID. Otherwise an equal event counts once."""
+    verify: Callable[[WebhookRequest, WebhookSecrets, datetime], None]
+    """Raises InvalidSignatureError."""
+    request_headers: Callable[[SendRequest], Mapping[str, str]] = _nothing
+    mail_headers: Callable[[SendRequest], Mapping[str, str]] = _nothing
+    """Headers of the mail beside those that every mail has."""
+    types_follow_names: bool = False
+    """Whether the type of an attachment must be that of its name."""
+    pause_header: str | None = None
+    """A header with the seconds until the next request, beside Retry-After."""
+
+
+def first_object(found: Any) -> Mapping[str, Any]:
+    """Return the first item of a list, if it is an object."""
+    return as_object(found[0]) if isinstance(found, list) and found else {}
+
+
+def text_of(found: Any) -> str:
+    """Return a text, or a number as text. Anything else is empty."""
+    is_number = isinstance(found, int) and not isinstance(found, bool)
+    return found if isinstance(found, str) else str(found) if is_number else ""

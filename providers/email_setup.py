@@ -1,0 +1,72 @@
+"""Checks of accounts with providers of email by calls that send nothing, for the set-up wizard."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.mailboxes import parse_mailbox
+from notifyproject.platform import event_loop
+from notifyproject.settings.declarations import ProviderGroup
+
+from . import email_spec, http_client
+from .contract import Message, SendRequest
+from .http import Request, Response
+from .mail import AttachmentFile
+from .setup_check import RejectedError, explained
+from .spec import ProviderSpec
+
+FILE = AttachmentFile(filename="set-up.txt", content_type="text/plain", content=b"Set-up")
+HTML = "<p>Set-up</p>"
+
+
+def values_of(group: type[ProviderGroup], environment: Any) -> Any:
+    """Return the variables of a provider, with URLs as the settings have them."""
+    return group(**group.of(environment).configure(environment))
+
+
+def sample(
+    spec: ProviderSpec,
+    environment: Any,
+    options: Mapping[str, str],
+    *,
+    recipient: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+    timeout: float,
+) -> Request:
+    """Return the request of an email with all parts. Raises CheckError.
+
+    ``extra`` has fields of the provider that make it send nothing.
+    """
+    if not email_spec.is_installed():
+        raise RejectedError(
+            f"{spec.label} needs django-anymail: install {email_spec.REQUIREMENTS}."
+        )
+    account = email_spec.account(
+        spec.name,
+        kind=spec.name,
+        options=options,
+        secrets={},
+        mail={"sender": environment.EMAIL_FROM, "reply_to": environment.EMAIL_REPLY_TO},
+    )
+    request = SendRequest(
+        reference="set-up",
+        idempotency_key="set-up",
+        recipient=recipient or parse_mailbox(environment.EMAIL_FROM).address,
+        recipient_name="Set-up, with a comma",
+        message=Message(
+            subject="Set-up", text="Set-up", html=HTML, unsubscribe_url=environment.PUBLIC_URL
+        ),
+        category="",
+    )
+    with explained(spec.label):
+        return account.build(request, files=(FILE,), timeout=timeout, extra=extra).request
+
+
+def fetch(spec: ProviderSpec, request: Request) -> Response:
+    """Return the response to a request. Raises CheckError."""
+    with explained(spec.label):
+        return event_loop.run(http_client.send(request))
+
+
+def rejected(spec: ProviderSpec, response: Response, what: str) -> RejectedError:
+    """Return the error of a response: its status, and what to check."""
+    return RejectedError(f"{spec.label} responded with {response.status}: check {what}.")

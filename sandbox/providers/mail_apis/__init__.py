@@ -1,0 +1,1 @@
+"""Providers of email with an API, beside SendGrid."""

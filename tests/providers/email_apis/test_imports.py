@@ -1,0 +1,62 @@
+"""The library of these providers is optional, and loaded only when one of them is used."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.providers.email_apis.cases import KINDS
+from tests.support.source import ROOT
+from tests.support.waiting import LIMIT
+
+SCRIPT = """
+import json
+import sys
+
+import django
+
+django.setup()
+
+from django.urls import get_resolver
+
+from domain.channels import Channel
+from providers.registry import providers_for
+
+get_resolver().url_patterns
+names = [provider.name for provider in providers_for(Channel("email"))]
+print(json.dumps([names, "anymail" in sys.modules]))
+"""
+
+
+def loaded(**variables: str) -> list[object]:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "notifyproject.settings.test",
+        **variables,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_process_without_such_a_provider_loads_no_library() -> None:
+    assert loaded(EMAIL_PROVIDER="smtp") == [["smtp"], False]
+
+
+@pytest.mark.parametrize("name", [case.name for case in KINDS])
+def test_process_with_one_loads_it_before_the_first_mail(name: str) -> None:
+    variables = VARIABLES[name]
+    assert loaded(EMAIL_PROVIDER=name, **variables) == [[name], True]
+
+
+VARIABLES = {"postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests"}}
+"""What turns each on."""

@@ -1,0 +1,61 @@
+"""The set-up wizard tries each account by calls that send nothing."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import urllib3
+
+from notifyproject.settings.environment import read
+from providers.discovery import SPECS
+from providers.setup_check import RejectedError
+from sandbox.config import Config
+from sandbox.server import run_in_thread
+from tests.support.clients.sandbox import QUICK, Box
+
+GOOD: Mapping[str, Mapping[str, str]] = {
+    "postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests", "POSTMARK_URL": "{}/postmark"},
+}
+WRONG: Mapping[str, Mapping[str, str]] = {
+    "postmark": {"POSTMARK_SERVER_TOKEN": "revoked-key"},
+}
+EVERY = pytest.mark.parametrize("name", list(GOOD))
+
+
+@pytest.fixture
+def box(tmp_path: Any) -> Iterator[Box]:
+    config = Config(data=tmp_path / "sandbox", timings=QUICK)
+    with run_in_thread(config) as sandbox, urllib3.PoolManager(retries=False) as http:
+        yield Box(sandbox=sandbox, http=http)
+
+
+def check(name: str, box: Box, **wrong: str) -> None:
+    values = {key: value.format(box.sandbox.url) for key, value in GOOD[name].items()}
+    environment = read({"EMAIL_FROM": "Shop <shop@example.com>", **values, **wrong})
+    found = SPECS[name].check
+    assert found is not None
+    found(environment)
+
+
+@EVERY
+def test_good_account_is_accepted_and_nothing_is_sent(name: str, box: Box) -> None:
+    check(name, box)
+    assert box.requests(f"?provider={name}")
+    assert box.requests("?accepted=true") == []
+
+
+@EVERY
+def test_wrong_key_is_rejected_without_being_quoted(name: str, box: Box) -> None:
+    with pytest.raises(RejectedError) as found:
+        check(name, box, **WRONG[name])
+    assert str(found.value).startswith(f"{SPECS[name].label} responded with ")
+    assert not any(value in str(found.value) for value in WRONG[name].values())
+
+
+def test_test_token_of_postmark_is_accepted(box: Box) -> None:
+    check("postmark", box, POSTMARK_SERVER_TOKEN="POSTMARK_API_TEST")
+
+
+def test_sender_that_postmark_refuses_is_rejected(box: Box) -> None:
+    with pytest.raises(RejectedError, match="422: check the sender"):
+        check("postmark", box, POSTMARK_MESSAGE_STREAM="unknown")

@@ -1,0 +1,120 @@
+"""Events of every kind: what each means, and that only the provider's own count."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+import pytest
+
+from providers.contract import InvalidSignatureError, WebhookResult
+from providers.email_api import EmailApi
+from tests.providers.email_apis.cases import EVERY
+from tests.providers.email_apis.kinds import ADDRESS, NOW, REFERENCE, KindCase
+from tests.support.providers.webhook_requests import webhook_request
+
+Call = tuple[str, Mapping[str, str], bytes]
+
+
+def parse(account: EmailApi, headers: Mapping[str, str], raw: bytes) -> WebhookResult:
+    return account.parse_webhook(webhook_request(raw, headers))
+
+
+def genuine(case: KindCase, number: int = 0) -> bytes:
+    return case.encode(case.events[number].event, True)
+
+
+@EVERY
+def test_each_event_has_its_meaning(case: KindCase) -> None:
+    account = case.account()
+    for reported in case.events:
+        raw = case.encode(reported.event, True)
+        result = parse(account, case.sign(raw, True), raw)
+        found = [(receipt.kind, receipt.address_effect) for receipt in result.receipts]
+        expected = [(reported.kind, reported.effect)] if reported.kind else []
+        assert (found, result.unreadable_count) == (expected, 0), reported
+        for receipt in result.receipts:
+            assert (receipt.reference, receipt.address) == (REFERENCE, ADDRESS)
+            assert receipt.provider_id
+            assert ADDRESS not in (receipt.reason or "")
+        assert result.logged == raw.decode()
+        assert account.parse_logged(raw).receipts == result.receipts
+
+
+@EVERY
+def test_every_event_of_the_table_was_recorded(case: KindCase) -> None:
+    recorded = {case.kind.event_name(json.loads(genuine(case, n))) for n in range(len(case.events))}
+    first = {name.partition(" ")[0] for name in recorded - case.kind.events.keys()}
+    assert case.kind.events.keys() - recorded - first == set()
+
+
+@EVERY
+def test_repeated_event_has_the_same_id_and_another_event_has_another(case: KindCase) -> None:
+    account, ids = case.account(), list[str]()
+    for number, reported in enumerate(case.events):
+        raws = [genuine(case, number)] * 2
+        found = [parse(account, case.sign(raw, True), raw).receipts for raw in raws]
+        assert found[0] == found[1]
+        ids += [receipt.event_id for receipt in found[0]] if reported.kind else []
+    assert len(ids) == len(set(ids))
+
+
+def mutations(case: KindCase) -> Iterator[Call]:
+    """Yield calls that aren't the provider's, or not as it made them."""
+    event = case.events[0].event
+    raw = case.encode(event, True)
+    headers = dict(case.sign(raw, True))
+    yield "nothing shows who calls", {}, raw
+    other = case.encode(event, False)
+    yield "somebody else's secret", case.sign(other, False), other
+    for name in headers:
+        yield f"no {name}", {key: value for key, value in headers.items() if key != name}, raw
+        for value in ("", "0", "x" * 5_000, "é\u2028", headers[name][:-1], "Basic", "v1,"):
+            yield f"{name} is {value[:9]!r}", {**headers, name: value}, raw
+    if case.signs_body:
+        yield "another body", headers, raw.replace(REFERENCE.encode(), b"f" * len(REFERENCE))
+        yield "a longer body", headers, raw + b" "
+
+
+@EVERY
+def test_forged_webhook_is_refused(case: KindCase) -> None:
+    account, accepted = case.account(), list[str]()
+    for why, headers, raw in mutations(case):
+        try:
+            parse(account, headers, raw)
+        except InvalidSignatureError:
+            continue
+        accepted.append(why)
+    assert accepted == []
+
+
+@EVERY
+def test_replayed_webhook_is_refused_or_has_no_effect(case: KindCase) -> None:
+    raw = genuine(case)
+    headers = case.sign(raw, True)
+    first = parse(case.account(), headers, raw)
+    later = case.account(clock=lambda: NOW + timedelta(minutes=16))
+    if "signing_key" in case.secrets:
+        with pytest.raises(InvalidSignatureError):
+            parse(later, headers, raw)
+    else:
+        # Nothing is signed, and an event with a known ID has no effect.
+        repeated = parse(later, headers, raw)
+        assert repeated.receipts[0].event_id == first.receipts[0].event_id
+
+
+@EVERY
+def test_each_secret_is_required(case: KindCase) -> None:
+    raw = genuine(case)
+    account = case.account()
+    for name in case.secrets:
+        secrets = type(account.secrets)(**{**case.secrets, name: ""})
+        with pytest.raises(InvalidSignatureError):
+            parse(case.account(secrets=secrets), case.sign(raw, True), raw)
+
+
+@EVERY
+def test_signed_nonsense_is_unreadable(case: KindCase) -> None:
+    account = case.account()
+    for raw in (b"", b"{", b"null", b"7", b'"x"', b"\xff", b"{}", b'{"a": 1}', b"[" * 9_000):
+        with pytest.raises((ValueError, InvalidSignatureError)):
+            parse(account, case.sign(raw, True), raw)
