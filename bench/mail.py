@@ -1,8 +1,9 @@
 """The mail that all benchmarks send: a confirmed payment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,57 @@ def request_body(number: int) -> dict[str, Any]:
         "channels": ["email"],
         "data": {**DATA, "order_id": number},
     }
+
+
+def bodies_with_and_without_schema() -> dict[str, Callable[[int], dict[str, Any]]]:
+    """Create two types that differ in their schema of ten fields; return a request of each."""
+    from notifications.catalog import schemas, types
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "order_id": {"type": "integer", "minimum": 0},
+            "amount": {"type": "string", "pattern": "^[0-9]+[.][0-9]{2}$"},
+            "currency": {"enum": ["EUR", "USD", "BRL"]},
+            "paid_at": {"type": "string", "format": "date-time"},
+            "receipt": {"type": "string", "format": "uri"},
+            "contact": {"type": "string", "format": "email"},
+            "title": {"type": "string", "maxLength": 100},
+            "is_gift": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 10},
+            "seller": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+            },
+        },
+        "required": ["order_id", "amount", "currency", "paid_at", "title", "seller"],
+        "additionalProperties": False,
+    }
+    shipped: Mapping[str, Any] = types.read_type(TYPE) or {}
+    own = {"_id", "categories", "template_version", "schema", "created_at", "updated_at"}
+    fields = {name: value for name, value in shipped.items() if name not in own}
+    texts = {"bench_schema": schemas.dump(schema), "bench_plain": None}
+    for slug, text in texts.items():
+        types.define_type(slug, {**fields, "schema": text}, now=datetime.now().astimezone())
+
+    def body_of(slug: str, number: int) -> dict[str, Any]:
+        data = {
+            "order_id": number,
+            "amount": "49.90",
+            "currency": "EUR",
+            "paid_at": "2026-12-24T18:00:00Z",
+            "receipt": "https://example.com/receipts/1",
+            "contact": "sales@example.com",
+            "title": "Sunrise",
+            "is_gift": False,
+            "tags": ["video", "nature"],
+            "seller": {"name": "Sunrise Films"},
+        }
+        content = {"subject": "Paid", "body": "Thank you."}
+        return request_body(number) | {"type": slug, "data": data, "content": content}
+
+    return {slug: partial(body_of, slug) for slug in texts}
 
 
 def new_notification(

@@ -4,7 +4,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +29,8 @@ WARM_UP_SECONDS, WARM_UP_COUNT = 2.0, 100
 RATE = 50
 """Requests per second in S7."""
 SINGLE_PATH = "/api/v1/notifications"
+Body = Callable[[int], dict[str, Any]]
+"""Makes the body of a request by its number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +51,11 @@ class WebServer:
             raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
         return answer
 
-    def rate(self, *, seconds: float) -> float:
+    def rate(self, *, seconds: float, body: Body = mail.request_body) -> float:
         """Post mails for some seconds; return the requests per second of the web's CPU time."""
-        _post_for(self, seconds=WARM_UP_SECONDS)
+        _post_for(self, seconds=WARM_UP_SECONDS, body=body)
         before = cpu_seconds(*self.pids)
-        answered = _post_for(self, seconds=seconds)
+        answered = _post_for(self, seconds=seconds, body=body)
         return answered / (cpu_seconds(*self.pids) - before)
 
 
@@ -67,7 +69,21 @@ def measure_single(
     with run_service(bench) as ours, floor as floor_web, peer as peer_web:
         webs = {"ours": ours, "floor": floor_web, "peer": peer_web}
         runs = {name: partial(web.rate, seconds=seconds) for name, web in webs.items()}
+        bodies = mail.bodies_with_and_without_schema()
+        runs |= {
+            name: partial(ours.rate, seconds=seconds, body=body) for name, body in bodies.items()
+        }
         found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
+    with_schema, without = (found.pop(name) for name in bodies)
+    yield compare(
+        ours=with_schema,
+        floor=without,
+        key="S2 schema",
+        label="… of a type whose schema has ten fields",
+        unit="/CPU s",
+        goals=(at_least(0.97, Measure.FLOOR),),
+        note="floor: the same request of a type without a schema",
+    )
     yield compare(
         **found,
         key="S2",
@@ -107,14 +123,14 @@ def create_key(*scopes: str) -> str:
     return registry.issue_key(client_id=client_id, now=utc_now()).text
 
 
-def _post_for(web: WebServer, *, seconds: float) -> int:
+def _post_for(web: WebServer, *, seconds: float, body: Body) -> int:
     until = time.monotonic() + seconds
 
     def call(caller: int) -> int:
         count = 0
         while time.monotonic() < until:
             number = caller * 1_000_000 + count
-            web.post(http, json.dumps(mail.request_body(number)).encode())
+            web.post(http, json.dumps(body(number)).encode())
             count += 1
         return count
 
