@@ -21,10 +21,11 @@ from notifications.queueing.fair_queue import BURST, FairQueue
 from notifications.queueing.wakeups import HORIZON, ISOLATED_PER_WAKEUP
 from notifications.receipts import processor
 from notifications.store import encrypted_content, recovery, steps
+from notifications.store.recovery import UnknownOutcome
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from . import digests, idempotency
+from . import digests, idempotency, receipt_lag
 from .heartbeats import SWEEP, last_sweep, record
 
 SWEEP_SECONDS = 15
@@ -104,9 +105,15 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
     """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many."""
     resolved = 0
     while waiting := recovery.unknown_outcomes(now=now):
-        decisions = []
+        decisions: list[
+            tuple[UnknownOutcome, retry.RetryAt | retry.AwaitReceipt | retry.GiveUp]
+        ] = []
         repeatable = idempotency.repeatable(waiting, now=now)
+        late = receipt_lag.late_until([o for o in waiting if o not in repeatable], now=now)
         for unresolved in waiting:
+            if (until := late.get(unresolved)) is not None:
+                decisions.append((unresolved, retry.AwaitReceipt(until)))
+                continue
             # The type may have been disabled since.
             policy = (
                 retry.UnknownPolicy.RETRY
@@ -120,7 +127,7 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
             unresolved.notification_id for unresolved, d in decisions if isinstance(d, retry.GiveUp)
         ]
         steps.open_next_steps(ids=given_up, now=now)
-        resolved += done
+        resolved += max(done - len(late), 0)
         if not done:
             # Concurrent sweepers resolve the rest.
             break

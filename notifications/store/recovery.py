@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.channels import INBOX, Channel
 from domain.errors import FailureCode
-from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
+from domain.retry import UNKNOWN_WAIT, AwaitReceipt, GiveUp, RetryAt, RetryState
 from domain.states import OPEN, AttemptStatus, DeliveryStatus, Priority
 from notifications.documents.notification import (
     DeliveryDocument,
@@ -56,6 +56,7 @@ class UnknownOutcome:
     """With the attempts before a retry by staff, which ``retry_state`` leaves out."""
     retry_state: RetryState
     provider: str
+    attempted_at: datetime
     is_reached: bool  # Another device of the recipient has it: no retry is needed
     accepted_records: Sequence[DeliveryAttemptDocument] = field(default=(), hash=False)
     """Records of an unsettled acceptance."""
@@ -110,6 +111,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
                 expires_at=document.get("expires_at"),
             ),
             provider=delivery.get("ambiguous_provider") or "",
+            attempted_at=delivery.get("last_attempt_at") or now,
             is_reached=bool(delivery["accepted_targets"]),
             accepted_records=_accepted_records(records.get(_reference(document, delivery), [])),
         )
@@ -120,9 +122,12 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
 
 
 def resolve_unknown(
-    decisions: Sequence[tuple[UnknownOutcome, RetryAt | GiveUp]], *, now: datetime
+    decisions: Sequence[tuple[UnknownOutcome, RetryAt | AwaitReceipt | GiveUp]], *, now: datetime
 ) -> int:
-    """Retry or fail deliveries with an unknown outcome and no receipt. Return how many."""
+    """Retry or fail deliveries with an unknown outcome and no receipt, or let them wait on.
+
+    Return how many.
+    """
     if not decisions:
         return 0
     operations = [_resolution(outcome, decision, now) for outcome, decision in decisions]
@@ -327,7 +332,9 @@ def _lost_attempt(
     return UpdateOne(wanted, [{"$set": fields}], upsert=True)
 
 
-def _resolution(outcome: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
+def _resolution(
+    outcome: UnknownOutcome, decision: RetryAt | AwaitReceipt | GiveUp, now: datetime
+) -> UpdateOne:
     changes: dict[str, Any]
     error: dict[str, Any] | None = None
     if outcome.accepted_records:
@@ -337,6 +344,8 @@ def _resolution(outcome: UnknownOutcome, decision: RetryAt | GiveUp, now: dateti
             "failure_code": None,
             "failure_reason": None,
         }
+    elif isinstance(decision, AwaitReceipt):
+        changes = {"next_attempt_at": decision.until}
     elif isinstance(decision, RetryAt):
         changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
     elif outcome.is_reached:
