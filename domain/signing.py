@@ -1,4 +1,7 @@
-"""Signs callbacks as in Standard Webhooks 1: HMAC-SHA256 of ``{id}.{timestamp}.{body}``. Pure."""
+"""Signs callbacks and messages to webhooks as in Standard Webhooks 1. Pure.
+
+A signature is the HMAC-SHA256 of ``{id}.{timestamp}.{body}``.
+"""
 
 import base64
 import binascii
@@ -20,11 +23,11 @@ def new_secret() -> str:
 def decode_secret(secret: str) -> bytes:
     """Decode a secret's text into the key. Raises ValueError if the text is invalid."""
     if not secret.startswith(PREFIX):
-        raise ValueError("invalid callback secret")
+        raise ValueError("invalid secret")
     try:
         return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error as error:
-        raise ValueError("invalid callback secret") from error
+        raise ValueError("invalid secret") from error
 
 
 def sign_headers(

@@ -11,7 +11,7 @@ from typing import Any
 from domain.markdown import Line, LineKind, Run, in_pieces, parse
 
 from .contract import Message, MessageLink
-from .room_texts import ELLIPSIS, PIECE, shorten
+from .room_texts import ELLIPSIS, PIECE, shorten, trimmed
 
 MAX_HEADER, MAX_SECTION, MAX_LABEL, MAX_URL = 150, 3_000, 75, 3_000
 MAX_LINKS = 25
@@ -25,7 +25,6 @@ _SPACE_MARK = "\u200b"
 _OPENING = re.compile(r"(?<![^\W_])[*_~](?=\S)")
 _CLOSING = re.compile(r"(?<=\S)[*_~](?![^\W_])")
 """A marker beside another one is at the edge of a word, too."""
-_SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _BULLET = "\u2022"
 _BAR = "\u2758"
 """In place of the character that ends an address."""
@@ -117,8 +116,7 @@ def _written(line: Line) -> Iterator[str]:
 def _run(run: Run, *, is_glued: bool, is_followed: bool) -> str:
     if run.mention is not None:
         return f"<!{run.mention}>"
-    found = _SPACE.fullmatch(run.text)
-    before, text, after = found.groups() if found else ("", run.text, "")
+    before, text, after = trimmed(run.text)
     if not text:
         return run.text
     if run.link is not None and len(escape(run.link)) <= MAX_INLINE_URL:

@@ -7,13 +7,12 @@ from typing import Any
 from domain.markdown import Line, LineKind, Run, in_pieces, parse
 
 from ..contract import Message, MessageLink
-from ..room_texts import PIECE, fit, shorten
+from ..room_texts import PIECE, fit, link_target, shorten, trimmed
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_URL, MAX_LABEL = 256, 4_096, 2_048, 80
 MAX_LINKS = 10
 SEPARATOR = " \u00b7 "
 _MARKUP = re.compile(r"[\\`*_~|\[\]()<>#]|^[+-]|^\d{1,9}\.")
-_SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
 def build(message: Message) -> dict[str, Any]:
@@ -49,7 +48,7 @@ def _footer(links: Sequence[MessageLink]) -> str:
 
 
 def _link(link: MessageLink) -> str:
-    return f"[{escape(shorten(link.label, MAX_LABEL))}]({_address(link.url)})"
+    return f"[{escape(shorten(link.label, MAX_LABEL))}]({link_target(link.url)})"
 
 
 def _pieces(lines: Sequence[Line]) -> Iterator[str]:
@@ -81,8 +80,7 @@ def _code(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _run(run: Run) -> str:
-    found = _SPACE.fullmatch(run.text)
-    before, text, after = found.groups() if found else ("", run.text, "")
+    before, text, after = trimmed(run.text)
     if not text:
         return run.text
     if run.is_code and run.link is None and "`" not in text:
@@ -92,13 +90,9 @@ def _run(run: Run) -> str:
     elif run.link == run.text:
         shown = f"<{run.link}>" if ">" not in run.link else escape(text)
     else:
-        shown = f"[{escape(text)}]({_address(run.link)})"
+        shown = f"[{escape(text)}]({link_target(run.link)})"
     if run.is_italic:
         shown = f"*{shown}*"
     if run.is_bold:
         shown = f"**{shown}**"
     return f"{before}{shown}{after}"
-
-
-def _address(address: str) -> str:
-    return re.sub(r"[()\\]", lambda found: f"%{ord(found[0]):02X}", address)

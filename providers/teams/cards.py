@@ -15,7 +15,7 @@ import msgspec
 from domain.markdown import Line, LineKind, Run, in_pieces, parse
 
 from ..contract import Message
-from ..room_texts import ELLIPSIS, PIECE, shorten
+from ..room_texts import ELLIPSIS, PIECE, link_target, shorten, trimmed
 
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
@@ -23,7 +23,6 @@ MAX_TITLE, MAX_LABEL, MAX_LINKS = 300, 100, 6
 MAX_CHARACTERS = 13_500
 """Characters of the request. Teams counts 28 KB, two bytes for each."""
 _MARKUP = re.compile(r"[\\`*_~\[\]()<>#|]|^[+-]|^\d{1,9}[.)]")
-_SPACE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 Block = Mapping[str, Any]
 
 
@@ -112,19 +111,14 @@ def _mark(line: Line) -> str:
 
 
 def _run(run: Run) -> str:
-    found = _SPACE.fullmatch(run.text)
-    before, text, after = found.groups() if found else ("", run.text, "")
+    before, text, after = trimmed(run.text)
     if not text:
         return run.text
     shown = escape(text)
     if run.link is not None:
-        shown = f"[{shown}]({_address(run.link)})"
+        shown = f"[{shown}]({link_target(run.link)})"
     if run.is_italic:
         shown = f"_{shown}_"
     if run.is_bold:
         shown = f"**{shown}**"
     return f"{before}{shown}{after}"
-
-
-def _address(address: str) -> str:
-    return re.sub(r"[()\\]", lambda found: f"%{ord(found[0]):02X}", address)

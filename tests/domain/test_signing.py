@@ -61,5 +61,5 @@ def test_new_secret_is_32_random_bytes_in_base64() -> None:
 
 @each_case("text", ["", "whsec_not base64", "c2VjcmV0"])
 def test_invalid_secret_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="invalid callback secret"):
+    with pytest.raises(ValueError, match="invalid secret"):
         signing.decode_secret(text)
