@@ -368,7 +368,14 @@ def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
     ]
 
 
-PROVIDER_URLS = ("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "TWILIO_URL")
+PROVIDER_URLS = (
+    "SANDBOX_URL",
+    "SENDGRID_URL",
+    "FCM_URL",
+    "WHATSAPP_URL",
+    "TWILIO_URL",
+    "ROOMS_URL",
+)
 
 
 def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str]:
