@@ -12,7 +12,7 @@ from domain.states import Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 
-from . import latency, mail, post_office
+from . import latency, mail, post_office, room_posts
 from .environment import Bench, run_program, run_workers
 from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
 from .processes import cpu_seconds, resident_megabytes, wait_until
@@ -25,6 +25,8 @@ FLOOR_WINDOW = 512
 """Requests that the floor has in flight if the provider takes its time."""
 PEER_LATENCY = 100
 """Milliseconds for which the goal against the peer is set."""
+ROOM_LATENCY = 100
+"""Milliseconds until rooms answer."""
 LOAD = 100
 """Emails per second in S8."""
 
@@ -167,6 +169,38 @@ def _measure_with_latency(
     )
 
 
+def measure_rooms(
+    bench: Bench, *, count: int, rounds: int, log_progress: Progress
+) -> Iterator[Figure]:
+    """Measure the rate of messages to rooms whose provider answers after ROOM_LATENCY."""
+    room_posts.create_rooms(at=utc_now())
+    with latency.run_sink(bench.fresh_folder("sink"), seconds=ROOM_LATENCY / 1000) as url:
+        drain = partial(
+            drain_with_service,
+            bench,
+            count=count,
+            provider="sendgrid",
+            environment={"ROOMS_URL": url},
+            store_due=room_posts.store_due,
+        )
+        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
+    yield compare(
+        ours=[result.rate for result in found],
+        key="rooms",
+        label=f"post {count:,} messages to rooms, answered after {ROOM_LATENCY} ms",
+        unit="/s",
+        goals=(at_least(200),),
+        note=f"cards of Teams to {room_posts.ROOMS} rooms without a minimum gap",
+    )
+    yield compare(
+        ours=[result.cpu for result in found],
+        key="rooms CPU",
+        label="… and what one costs",
+        unit="CPU µs",
+        note="the workers' processor time and mongod's",
+    )
+
+
 def drain_with_service(
     bench: Bench,
     *,
@@ -174,16 +208,17 @@ def drain_with_service(
     provider: str,
     processes: int = PROCESSES,
     environment: Mapping[str, str] | None = None,
+    store_due: Callable[..., object] = mail.store_due,
 ) -> DrainResult:
-    """Send due emails with worker processes of the service.
+    """Send due messages, emails unless ``store_due`` stores others, with workers of the service.
 
-    Raises RuntimeError unless the first attempt sent each email.
+    Raises RuntimeError unless the first attempt sent each message.
     """
     variables = {"EMAIL_PROVIDER": provider, **(environment or {})}
     with run_workers(bench, processes=processes, environment=variables) as workers:
-        mail.store_due(WARM_UP, at=utc_now())
+        store_due(WARM_UP, at=utc_now())
         drain_due(attempts=WARM_UP)
-        mail.store_due(count, at=utc_now())
+        store_due(count, at=utc_now())
         pids = (*(worker.pid for worker in workers), bench.mongod_pid)
         began, cpu = time.perf_counter(), cpu_seconds(*pids)
         drain_due(attempts=WARM_UP + count)
@@ -193,7 +228,7 @@ def drain_with_service(
     stored = collection("notifications")
     surplus = _count_attempts() - stored.estimated_document_count()
     if count_missed := stored.count_documents({"$nor": [sent]}) + abs(surplus):
-        raise RuntimeError(f"{count_missed} of {count} mails were not sent at the first try")
+        raise RuntimeError(f"{count_missed} of {count} messages were not sent at the first try")
     return DrainResult.from_totals(count, seconds=seconds, cpu_seconds=cpu)
 
 
