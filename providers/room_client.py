@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -22,9 +22,10 @@ from domain.errors import (
     ProviderUnavailableError,
     RecipientAction,
 )
+from domain.rooms import RoomKind
 
 from . import http, http_client
-from .contract import NotAttemptedError, SendRequest, is_expired
+from .contract import NotAttemptedError, SendRequest, SendTarget, is_expired
 from .http import Request
 from .response_rules import FALLBACK_RULES, ResponseKind, build_error
 
@@ -60,6 +61,39 @@ RATE_LIMITED = RoomRule(
 REDIRECTED = RoomRule(
     range(300, 400), ResponseKind.UNAVAILABLE, "The room's URL leads elsewhere, or a proxy answers."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomProvider:
+    """What the providers of rooms have in common: each accepts the rooms of its kind."""
+
+    kind: ClassVar[RoomKind]
+    sandbox_path: ClassVar[str] = ""
+    """The path of a room at the sandbox, if it has one of its own."""
+    clock: Callable[[], datetime]
+    base_url: str = ""
+    """In place of the rooms' own hosts. Empty: each room's own URL."""
+    is_sandbox: bool = False
+    name: str
+
+    @property
+    def account(self) -> str:
+        """The account that circuit breaker and rate limiter use: one for all rooms."""
+        return self.name
+
+    def accepts(self, target: SendTarget) -> bool:
+        """Return whether a room is of this kind."""
+        return target.transport == self.kind
+
+    def scope(self, target: SendTarget) -> str:
+        """Return the room's ID."""
+        return target.room
+
+    def url(self, request: SendRequest) -> str:
+        """Return where a room is: at the sandbox with a path of its own, or else unchanged."""
+        if self.is_sandbox:
+            return f"{self.base_url}{self.sandbox_path.format(room=request.scope)}"
+        return located(request.recipient, self.base_url)
 
 
 def encode(body: Mapping[str, Any]) -> bytes:

@@ -1,9 +1,8 @@
 """Webhooks of Discord: the URL is the credential, and each has a bucket of its own."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -11,12 +10,11 @@ from domain.errors import FailureCode, ProviderResponse
 from domain.rooms import RoomKind
 
 from .. import http, room_client
-from ..contract import SendRequest, SendResult, SendTarget
+from ..contract import SendRequest, SendResult
 from ..response_rules import ResponseKind as Kind
-from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
+from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomProvider, RoomRule
 from . import embeds
 
-SANDBOX_PATH = "/api/webhooks/100000000000000000/{room}"
 USER_AGENT = "DiscordBot (notifyproject, 1)"
 """Discord refuses the agents of browsers, and some of libraries."""
 MAX_ID = 200
@@ -52,36 +50,16 @@ RULES: Sequence[RoomRule] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Discord:
+class Discord(RoomProvider):
     """All rooms that are webhooks of Discord."""
 
-    clock: Callable[[], datetime]
-    base_url: str = ""
-    """In place of Discord's host. Empty: each room's own URL."""
-    is_sandbox: bool = False
+    kind = RoomKind.DISCORD
+    sandbox_path = "/api/webhooks/100000000000000000/{room}"
     name: str = RoomKind.DISCORD.value
-
-    @property
-    def account(self) -> str:
-        """The account that circuit breaker and rate limiter use: one for all rooms."""
-        return self.name
-
-    def accepts(self, target: SendTarget) -> bool:
-        """Return whether a room is of this kind."""
-        return target.transport == RoomKind.DISCORD
-
-    def scope(self, target: SendTarget) -> str:
-        """Return the room's ID."""
-        return target.room
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Post one message; see :class:`providers.contract.Provider`."""
-        path = SANDBOX_PATH.format(room=request.scope)
-        url = (
-            f"{self.base_url}{path}"
-            if self.is_sandbox
-            else room_client.located(request.recipient, self.base_url)
-        )
+        url = self.url(request)
         response = await room_client.post(
             request,
             # Without it, the answer comes before the message is posted.

@@ -1,8 +1,7 @@
 """Slack's Web API: a bot posts to any channel that it is a member of."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
@@ -11,9 +10,9 @@ from domain.errors import FailureCode, ProviderResponse
 from domain.rooms import RoomKind
 
 from .. import contract, http, room_client, slack_blocks
-from ..contract import SendRequest, SendResult, SendTarget
+from ..contract import SendRequest, SendResult
 from ..response_rules import ResponseKind as Kind
-from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
+from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomProvider, RoomRule
 
 MAX_ID = 200
 EVENT_TYPE = "notification"
@@ -101,27 +100,17 @@ RULES: Sequence[RoomRule] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlackBot:
+class SlackBot(RoomProvider):
     """A bot of one workspace."""
 
+    kind = RoomKind.SLACK_BOT
     token: str = field(repr=False)
-    base_url: str
-    clock: Callable[[], datetime]
-    is_sandbox: bool = False
     name: str = RoomKind.SLACK_BOT.value
 
     @cached_property
     def account(self) -> str:
         """The account that circuit breaker and rate limiter use."""
         return contract.account_name(self.name, self.base_url, self.token)
-
-    def accepts(self, target: SendTarget) -> bool:
-        """Return whether a room is of this kind."""
-        return target.transport == RoomKind.SLACK_BOT
-
-    def scope(self, target: SendTarget) -> str:
-        """Return the room's ID."""
-        return target.room
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Post one message; see :class:`providers.contract.Provider`."""

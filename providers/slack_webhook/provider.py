@@ -1,20 +1,18 @@
 """Incoming webhooks of Slack: the URL is the credential, and posts to one channel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 
 from domain.errors import ProviderResponse
 from domain.rooms import RoomKind
 
 from .. import http, room_client, slack_blocks
-from ..contract import SendRequest, SendResult, SendTarget
+from ..contract import SendRequest, SendResult
 from ..response_rules import ResponseKind as Kind
-from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
+from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomProvider, RoomRule
 
 ACCEPTED = b"ok"
-SANDBOX_PATH = "/services/T0SANDBOX/B0SANDBOX/{room}"
 MAX_CODE = 60
 RULES: Sequence[RoomRule] = (
     RATE_LIMITED,
@@ -53,39 +51,18 @@ RULES: Sequence[RoomRule] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlackWebhook:
+class SlackWebhook(RoomProvider):
     """All rooms that are incoming webhooks of Slack."""
 
-    clock: Callable[[], datetime]
-    base_url: str = ""
-    """In place of Slack's hosts. Empty: each room's own URL."""
-    is_sandbox: bool = False
+    kind = RoomKind.SLACK_WEBHOOK
+    sandbox_path = "/services/T0SANDBOX/B0SANDBOX/{room}"
     name: str = RoomKind.SLACK_WEBHOOK.value
-
-    @property
-    def account(self) -> str:
-        """The account that circuit breaker and rate limiter use: one for all rooms."""
-        return self.name
-
-    def accepts(self, target: SendTarget) -> bool:
-        """Return whether a room is of this kind."""
-        return target.transport == RoomKind.SLACK_WEBHOOK
-
-    def scope(self, target: SendTarget) -> str:
-        """Return the room's ID."""
-        return target.room
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Post one message; see :class:`providers.contract.Provider`."""
-        path = SANDBOX_PATH.format(room=request.scope)
-        url = (
-            f"{self.base_url}{path}"
-            if self.is_sandbox
-            else room_client.located(request.recipient, self.base_url)
-        )
         body = room_client.encode(slack_blocks.build(request.message))
         response = await room_client.post(
-            request, url=url, body=body, timeout=timeout, clock=self.clock
+            request, url=self.url(request), body=body, timeout=timeout, clock=self.clock
         )
         if response.status == HTTPStatus.OK and response.body.strip() == ACCEPTED:
             return SendResult(

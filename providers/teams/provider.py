@@ -1,21 +1,19 @@
 """Workflows of Microsoft Teams: the URL is signed, and its answer says nothing about the post."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 
 from domain.errors import ProviderResponse
 from domain.rooms import RoomKind
 
 from .. import http, room_client
-from ..contract import SendRequest, SendResult, SendTarget
+from ..contract import SendRequest, SendResult
 from ..response_rules import ResponseKind as Kind
-from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
+from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomProvider, RoomRule
 from . import cards
 
 ACCEPTED = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED})
-SANDBOX_PATH = "/workflows/{room}/triggers/manual/paths/invoke?api-version=1&sp=1&sv=1&sig=1"
 TURNED_OFF = ("WorkflowTriggerIsNotEnabled", "WorkflowDisabled", "WorkflowSuspended")
 MAX_CODE = 60
 RULES: Sequence[RoomRule] = (
@@ -29,42 +27,21 @@ RULES: Sequence[RoomRule] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Teams:
+class Teams(RoomProvider):
     """All rooms that are workflows of Teams."""
 
-    clock: Callable[[], datetime]
-    base_url: str = ""
-    """In place of Microsoft's hosts. Empty: each room's own URL."""
-    is_sandbox: bool = False
+    kind = RoomKind.TEAMS
+    sandbox_path = "/workflows/{room}/triggers/manual/paths/invoke?api-version=1&sp=1&sv=1&sig=1"
     name: str = RoomKind.TEAMS.value
-
-    @property
-    def account(self) -> str:
-        """The account that circuit breaker and rate limiter use: one for all rooms."""
-        return self.name
-
-    def accepts(self, target: SendTarget) -> bool:
-        """Return whether a room is of this kind."""
-        return target.transport == RoomKind.TEAMS
-
-    def scope(self, target: SendTarget) -> str:
-        """Return the room's ID."""
-        return target.room
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Post one message; see :class:`providers.contract.Provider`.
 
         It isn't delivered yet: the workflow may fail after its answer, and reports nothing.
         """
-        path = SANDBOX_PATH.format(room=request.scope)
-        url = (
-            f"{self.base_url}{path}"
-            if self.is_sandbox
-            else room_client.located(request.recipient, self.base_url)
-        )
         body = room_client.encode(cards.build(request.message))
         response = await room_client.post(
-            request, url=url, body=body, timeout=timeout, clock=self.clock
+            request, url=self.url(request), body=body, timeout=timeout, clock=self.clock
         )
         if response.status in ACCEPTED:
             return SendResult(provider_id=None, response=ProviderResponse(status=response.status))

@@ -19,10 +19,10 @@ from domain.rooms import RoomKind
 from notifyproject.platform import egress, endpoints, event_loop
 
 from .. import room_client
-from ..contract import SendRequest, SendResult, SendTarget
+from ..contract import SendRequest, SendResult
 from ..http import CONNECT_TIMEOUT
 from ..response_rules import ResponseKind as Kind
-from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomRule
+from ..room_client import GONE, RATE_LIMITED, REDIRECTED, RoomProvider, RoomRule
 from ..room_texts import shorten
 
 ACCEPTED = range(200, 300)
@@ -47,23 +47,16 @@ RULES: Sequence[RoomRule] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Webhook:
+class Webhook(RoomProvider):
     """All rooms that are receivers of signed webhooks."""
 
-    clock: Callable[[], datetime]
+    kind = RoomKind.WEBHOOK
     allow_loopback: bool = False
     find: Callable[[str, int], Sequence[tuple[str, int]]] = egress.addresses_of
     """Resolves a host to its public addresses."""
-    base_url: str = ""
-    """The sandbox, in place of the receivers. Empty: each room's own URL."""
     secret: str = ""
     """The sandbox's, in place of the room's."""
     name: str = RoomKind.WEBHOOK.value
-
-    @property
-    def account(self) -> str:
-        """The account that circuit breaker and rate limiter use: one for all rooms."""
-        return self.name
 
     @property
     def idempotency(self) -> timedelta:
@@ -72,14 +65,6 @@ class Webhook:
         The key is the message's ID, which no attempt changes.
         """
         return MEMORY
-
-    def accepts(self, target: SendTarget) -> bool:
-        """Return whether a room is of this kind."""
-        return target.transport == RoomKind.WEBHOOK
-
-    def scope(self, target: SendTarget) -> str:
-        """Return the room's ID."""
-        return target.room
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Post one message; see :class:`providers.contract.Provider`.
