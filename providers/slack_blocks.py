@@ -28,6 +28,8 @@ _CLOSING = re.compile(r"(?<=\S)[*_~](?![^\W_])")
 _BULLET = "\u2022"
 _BAR = "\u2758"
 """In place of the character that ends an address."""
+_TICK = "\u02cb"
+"""In place of the character that begins and ends code, wherever it stands."""
 
 
 def build(message: Message) -> dict[str, Any]:
@@ -122,7 +124,8 @@ def _run(run: Run, *, is_glued: bool, is_followed: bool) -> str:
     if run.link is not None and len(escape(run.link)) <= MAX_INLINE_URL:
         shown = _address(run.link) if run.link == run.text else _link(run.link, text)
     else:
-        shown = escape(text) if run.is_code else _inert(escape(text))
+        shown = escape(text).replace("`", _TICK)
+        shown = shown if run.is_code else _inert(shown)
     styled = _styled(run, text, shown)
     if styled != shown:
         # Slack reads a marker only at the edge of a word.
@@ -140,14 +143,14 @@ def _inert(text: str) -> str:
 def _styled(run: Run, text: str, shown: str) -> str:
     """Return a text in its markers. One that contains a marker goes without: there is no escape."""
     if run.is_code and run.link is None:
-        return shown if "`" in text else f"`{shown}`"
+        return f"`{shown}`"
     if run.is_italic and "_" not in text:
         shown = f"_{shown}_"
     return f"*{shown}*" if run.is_bold and "*" not in text else shown
 
 
 def _link(address: str, label: str) -> str:
-    shown = escape(label).replace("|", _BAR)
+    shown = escape(label).replace("|", _BAR).replace("`", _TICK)
     return f"<{escape(address).replace('|', '%7C')}|{shown}>"
 
 

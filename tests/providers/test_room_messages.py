@@ -43,7 +43,7 @@ def shown_by_discord(body: Mapping[str, Any]) -> Card:
 
 
 def letters(text: str) -> str:
-    return re.sub(r"[\s\u200b\u2022]", "", text)
+    return re.sub(r"[\s\u200b\u2022]", "", text).replace("\u02cb", "`")
 
 
 def problems_in_slack(body: Mapping[str, Any]) -> list[str]:
@@ -150,6 +150,7 @@ def test_any_message_keeps_the_limits(text: str, title: str) -> None:
         ("__0__", "_\u200b\u200b_\u200b0\u200b_\u200b_"),
         ("<!channel> <@U1>", "&lt;!channel&gt; &lt;@U1&gt;"),
         ("2 * 3", "2 * 3"),
+        ("`rm` it's", "\u02cbrm\u02cb it's"),
     ],
 )
 def test_slack_reads_no_marker_in_a_value(text: str, expected: str) -> None:
