@@ -38,8 +38,8 @@ def email_spec(
     """
     name = variables.provider
 
-    def is_configured() -> bool:
-        return bool(getattr(settings, credential)) and is_installed()
+    def is_configured(found: Account) -> bool:
+        return bool(getattr(found.values, credential)) and is_installed()
 
     def build(found: Account) -> "EmailApi":
         values = variables.of(found.values)

@@ -65,13 +65,12 @@ def _names(channel: Channel, *, test: bool) -> list[str]:
         ]
     order = getattr(settings, order_setting(channel), None)
     if order is None:
-        return [spec.name for spec in specs if spec.is_configured()]
+        order = [spec.name for spec in specs]
     return [name for name in order if channel_of(name) is channel and _is_configured(name)]
 
 
 def _is_configured(name: str) -> bool:
-    """Return whether an account can send. A declared one has what it needs."""
-    return name in settings.PROVIDER_ACCOUNTS or spec_of(name).is_configured()
+    return spec_of(name).is_configured(account_of(name))
 
 
 def clear(**_: Any) -> None:

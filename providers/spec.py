@@ -79,9 +79,8 @@ class ProviderSpec:
     channel: Channel
     enabled_by: str = ""
     """The variable that turns it on. Empty: it is on if its channel's list names it, or always."""
-    is_configured: Callable[[], bool]
-    """Whether messages can be sent by the account of its own name, if its channel's list names it.
-    """
+    is_configured: Callable[[Account], bool]
+    """Whether messages can be sent by an account, if its channel's list names it."""
     build: Callable[[Account], Provider]
     """Create it from the values of an account. Without credentials, it can still verify webhooks.
     """

@@ -25,7 +25,7 @@ from ..texts.labels import (
 from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
 
 N, S = NotificationStatus, DeliveryStatus
-NO_PROVIDER = "none"  # Choice for deliveries without a provider
+NO_PROVIDER = "-"  # Choice for deliveries without a provider, which no account may be called
 _UNFINISHED = frozenset({N.CREATED, N.QUEUED, N.PROCESSING, N.RETRYING})
 OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,

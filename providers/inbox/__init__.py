@@ -14,5 +14,5 @@ def build(account: Account) -> Provider:
 
 
 PROVIDER = ProviderSpec(
-    name="inbox", label="Inbox", channel=INBOX, is_configured=lambda: True, build=build
+    name="inbox", label="Inbox", channel=INBOX, is_configured=lambda _account: True, build=build
 )

@@ -114,7 +114,7 @@ def parse_webhook(raw: bytes) -> WebhookResult:
     return WebhookResult(receipts=tuple(receipts), unreadable_count=unreadable)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _verifier(public_key: str) -> EventWebhook:
     return EventWebhook(public_key)
 

@@ -7,6 +7,7 @@ from django.core.checks import run_checks
 
 from domain.channels import Channel
 from notifications import checks
+from providers import email_spec
 from providers.accounts import account_of, channel_of, every_account, spec_of
 from providers.labels import PROVIDERS, provider_name
 from providers.registry import get_provider, providers_for, webhook_provider
@@ -55,6 +56,15 @@ def test_accounts_send_in_the_order_of_their_list(
     settings.SENDGRID_URL = "https://sendgrid.test"
     declare(settings, **given)
     assert names(channel) == expected
+
+
+def test_account_whose_library_is_missing_sends_nothing(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(email_spec, "is_installed", lambda: False)
+    token = {"PROVIDER_PM_KIND": "postmark", "PROVIDER_PM_SERVER_TOKEN": "a-token-of-postmark"}
+    declare(settings, **token, EMAIL_PROVIDER="pm,smtp")
+    assert names(Channel.EMAIL) == ["smtp"]
 
 
 def test_accounts_of_one_kind_share_nothing(settings: Any) -> None:

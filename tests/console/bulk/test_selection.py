@@ -71,7 +71,7 @@ def test_relative_time_is_frozen_as_an_instant(operator: Client) -> None:
 def test_provider_filter_applies(operator: Client) -> None:
     failed()
     assert open_form(operator, "channel=email&provider=sendgrid").preview_counts == {"safe": 1}
-    assert open_form(operator, "channel=email&provider=none").found_count == 0
+    assert open_form(operator, "channel=email&provider=-").found_count == 0
 
 
 def test_delivery_status_limits_the_channels(console: Client) -> None:

@@ -221,7 +221,7 @@ def test_failures_are_filtered_by_other_fields_than_the_cause(console: Client) -
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query
         # The groups are of the same deliveries.
         assert {row.code for row in changelist.groups} == {"Rejected"}, query
-    for query in ("attempts=0", "provider=none"):
+    for query in ("attempts=0", "provider=-"):
         assert listed(console, f"{FAILED}?{query}") == [unsent.notification_id], query
 
 
