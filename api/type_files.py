@@ -1,17 +1,20 @@
 """Types with their texts as one value: what the command ``notify`` reads and writes as files."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE
 from msgspec import Meta
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
+from domain.type_rules import Rule
 from notifications.catalog import types
 from notifications.catalog.definitions import TypeRequest
-from notifications.content import type_files
+from notifications.content import type_files, type_lint
 from notifications.content.type_files import (
     Change,
     NewContent,
@@ -23,6 +26,7 @@ from notifications.models import NotificationType
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform import audit
+from notifyproject.platform.audit import Unaudited
 
 from .http import paging
 from .http.body import MAX_BYTES_BULK, MAX_DEPTH, check_values, convert, decode, read_body
@@ -35,6 +39,7 @@ from .openapi.operations import operation
 from .types.schemas import EXAMPLE_PARTS, PartsRequest, given_parts
 
 LIST = "type_files"
+LINT_PAGE = "docs/reference/lint.md"
 MAX_TYPES = 500
 OUTER_LEVELS = 3  # Of the body around a definition
 EXAMPLE_REVISION = "0a62d1f2f8e85c1b9a3d44f1c7e0b6a5"
@@ -44,6 +49,7 @@ EXAMPLE_DEFINITION = {
     "channels": ["email"],
     "example_data": {"video_title": "Sunrise", "amount": "49.90"},
 }
+RULES = frozenset(Rule)
 Revision = Annotated[str, Meta(min_length=32, max_length=32, examples=[EXAMPLE_REVISION])]
 
 
@@ -93,6 +99,22 @@ class TypeFilesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     note: Annotated[
         str, Meta(max_length=NOTE_LENGTH, description="Of the new template versions.")
     ] = ""
+    confirm_breaking: Annotated[
+        list[Annotated[str, Meta(max_length=64)]],
+        Meta(
+            max_length=MAX_TYPES,
+            description="Types whose new schema may refuse data that the published one takes.",
+        ),
+    ] = []
+
+
+class TypeLintRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Types to check. Nothing is stored."""
+
+    types: Annotated[list[TypeFileRequest], Meta(min_length=1, max_length=MAX_TYPES)]
+
+
+R = TypeVar("R", TypeFilesRequest, TypeLintRequest)
 
 
 class TypeChangeView(msgspec.Struct, kw_only=True, frozen=True):
@@ -114,6 +136,26 @@ class TypeChangesView(msgspec.Struct, kw_only=True, frozen=True):
 
     results: list[TypeChangeView]
     is_published: Annotated[bool, Meta(examples=[True])]
+
+
+class FindingView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a rule found in a type."""
+
+    type: TypeSlug
+    code: Annotated[str, Meta(examples=["insecure_link"])]
+    """The rule, or why the type would be refused."""
+    pointer: Annotated[str, Meta(examples=["/types/0/parts/pt/body"])]
+    """The place in the request, as a JSON Pointer. A missing text has one, too."""
+    line: Annotated[int | None, Meta(examples=[3])] = None
+    detail: Annotated[str, Meta(examples=["http://example.com isn't https."])]
+    docs: Annotated[str, Meta(examples=[f"{LINT_PAGE}#insecure_link"])]
+    """The page about the rule."""
+
+
+class FindingsView(msgspec.Struct, kw_only=True, frozen=True):
+    """What the rules found, in the order of the request."""
+
+    findings: list[FindingView]
 
 
 @operation(scope=Scope.TEMPLATES_WRITE, response=TypeFileList, parameters=paging.PARAMETERS)
@@ -140,16 +182,19 @@ def push_type_files(request: ClientRequest) -> Response:
     repeat a request has no effect. With `publish`, definitions and texts take effect at once and
     together; without it, new texts become drafts and definitions stay as they are. Changes that
     make a critical or sensitive type less safe need the scope `types:admin`, as for a single type.
+    To publish a schema that refuses what the published one takes needs `confirm_breaking`.
     """
-    body = _read(request)
+    body = _read(request, TypeFilesRequest)
+    problems = ProblemCollector()
+    problems.check_one_line(body.note, "/note")
+    confirmed, named = set(body.confirm_breaking), {each.slug for each in body.types}
+    for index, slug in enumerate(body.confirm_breaking):
+        if slug not in named:
+            problems.add(f"/confirm_breaking/{index}", "unknown_type", "Not in `types`.")
+    problems.raise_if_any()
     new = [
-        NewContent(
-            slug=each.slug,
-            definition=each.definition,
-            parts=given_parts(each.parts),
-            replaces=each.revision,
-        )
-        for each in body.types
+        replace(each, may_break=not body.publish or each.slug in confirmed)
+        for each in _contents(body.types)
     ]
     try:
         changes = type_files.plan_changes(new)
@@ -173,7 +218,53 @@ def push_type_files(request: ClientRequest) -> Response:
     )
 
 
-def _read(request: ClientRequest) -> TypeFilesRequest:
+@operation(
+    scope=Scope.TEMPLATES_WRITE,
+    request=TypeLintRequest,
+    response=FindingsView,
+    max_bytes=MAX_BYTES_BULK,
+    test_mode=SafeWrite.NOTHING,
+    unaudited=Unaudited.NOTHING,
+)
+def lint_type_files(request: ClientRequest) -> Response:
+    """Check types with their texts: what would be refused, and what is worth a second look.
+
+    `notify lint` runs the same rules on files. Only this operation knows the published schema.
+    """
+    body = _read(request, TypeLintRequest)
+    new = _contents(body.types)
+    found = type_lint.lint_types(new)
+    return Response(
+        FindingsView(
+            findings=[
+                FindingView(
+                    type=each.slug,
+                    code=finding.code,
+                    pointer=f"/types/{index}{finding.pointer}",
+                    line=finding.line,
+                    detail=finding.detail,
+                    docs=f"{LINT_PAGE}#{finding.code}" if finding.code in RULES else LINT_PAGE,
+                )
+                for index, (each, of_type) in enumerate(zip(new, found, strict=True))
+                for finding in of_type
+            ]
+        )
+    )
+
+
+def _contents(given: Sequence[TypeFileRequest]) -> list[NewContent]:
+    return [
+        NewContent(
+            slug=each.slug,
+            definition=each.definition,
+            parts=given_parts(each.parts),
+            replaces=each.revision,
+        )
+        for each in given
+    ]
+
+
+def _read(request: ClientRequest, structure: type[R]) -> R:
     raw = decode(
         read_body(request._request, limit=MAX_BYTES_BULK), max_depth=MAX_DEPTH + OUTER_LEVELS
     )
@@ -182,9 +273,8 @@ def _read(request: ClientRequest) -> TypeFilesRequest:
     for index, each in enumerate(given if isinstance(given, list) else ()):
         if isinstance(each, Mapping):
             check_values(each, pointer=f"/types/{index}")
-    body = convert(raw, TypeFilesRequest)
+    body = convert(raw, structure)
     problems = ProblemCollector()
-    problems.check_one_line(body.note, "/note")
     seen: set[str] = set()
     for index, of_type in enumerate(body.types):
         if of_type.slug in seen:

@@ -1,4 +1,4 @@
-"""Build hook: generates ``notifyproject_client/rest`` from ``openapi.yaml``."""
+"""Build hook: makes ``notifyproject_client/rest`` of ``openapi.yaml``, and copies the rules."""
 
 import os
 import shutil
@@ -10,6 +10,19 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+RULES = ("type_rules.py", "sms.py")
+
+
+def _copy_rules(root: Path) -> None:
+    """Copy the service's rules about types. A source distribution has them already."""
+    folder = root / "notifyproject_client" / "cli" / "rules"
+    folder.mkdir(exist_ok=True)
+    (folder / "__init__.py").write_text('"""Copied from the service."""\n', encoding="utf-8")
+    for name in RULES:
+        source = root.parent.parent / "domain" / name
+        if source.is_file():
+            shutil.copyfile(source, folder / name)
+
 
 class GenerateRest(BuildHookInterface):
     """Runs openapi-python-client, which formats the generated code with ruff."""
@@ -19,6 +32,7 @@ class GenerateRest(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Replace ``rest`` by newly generated code. Raises CalledProcessError."""
         root = Path(self.root)
+        _copy_rules(root)
         output = root / "notifyproject_client" / "rest"
         shutil.rmtree(output, ignore_errors=True)
         scripts = sysconfig.get_path("scripts")

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from domain import type_rules
 from domain.stored import struct_from_stored
 from notifications.documents.catalog import (
     NOTIFICATION_TYPES,
@@ -60,6 +61,8 @@ class NewContent:
     definition: TypeRequest
     parts: Parts
     replaces: str | None
+    may_break: bool = True
+    """Whether its schema may refuse data that the published one takes."""
 
 
 class Outcome(StrEnum):
@@ -166,10 +169,7 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
         try:
             change = _plan_change(each, before, present.get(each.slug))
         except InvalidRequestError as refused:
-            problems += [
-                FieldProblem(f"/types/{index}{p.pointer}", p.code, p.detail)
-                for p in refused.problems
-            ]
+            problems += problems_of(index, refused)
             continue
         changes.append(change)
         was = present[each.slug].revision if before is not None else None
@@ -182,11 +182,15 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
     return changes
 
 
-def _plan_change(
-    new: NewContent, before: NotificationTypeDocument | None, present: TypeContent | None
-) -> Change:
+def problems_of(index: int, refused: InvalidRequestError) -> list[FieldProblem]:
+    """Return the problems of a type with their pointers into the request."""
+    return [FieldProblem(f"/types/{index}{p.pointer}", p.code, p.detail) for p in refused.problems]
+
+
+def validate(new: NewContent, before: NotificationTypeDocument | None) -> dict[str, Any]:
+    """Return the fields of a type to store. Raises InvalidRequestError with pointers into it."""
     try:
-        fields = definitions.validate_type(new.slug, new.definition, before=before)
+        return definitions.validate_type(new.slug, new.definition, before=before)
     except InvalidRequestError as refused:
         raise InvalidRequestError(
             [
@@ -195,6 +199,12 @@ def _plan_change(
                 for p in refused.problems
             ]
         ) from None
+
+
+def _plan_change(
+    new: NewContent, before: NotificationTypeDocument | None, present: TypeContent | None
+) -> Change:
+    fields = validate(new, before)
     parts = {language: dict(texts) for language, texts in new.parts.items() if texts}
     content = TypeContent(
         slug=new.slug,
@@ -204,6 +214,8 @@ def _plan_change(
     )
     if present is not None and content.revision == present.revision:
         return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
+    if present is not None and not new.may_break:
+        _check_compatibility(present.definition, content.definition)
     # A shipped type without parts has its files, which a request doesn't remove.
     if (parts or templates.shipped_texts(new.slug)) and (
         faults := linting.lint_parts(new.slug, fields, parts)
@@ -221,6 +233,14 @@ def _plan_change(
         fields=fields,
         weakened=definitions.weakened_fields(before, fields),
     )
+
+
+def _check_compatibility(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    broken = type_rules.find_breaking(before, after)
+    if broken:
+        raise InvalidRequestError(
+            [FieldProblem(each.pointer, "confirmation_required", each.detail) for each in broken]
+        )
 
 
 def _version_of(slug: str, parts: Parts, present: TypeContent | None) -> int:

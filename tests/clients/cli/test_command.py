@@ -282,3 +282,27 @@ def test_field_that_the_client_does_not_know_is_kept(notify: Notify) -> None:
     assert written["max_retries"] == shipped.definition.max_retries
     source = Path(command.__file__).with_name("files.py").read_text()
     assert not [name for name in written if f'"{name}"' in source]
+
+
+def test_lint_by_the_server_compares_with_what_is_published(parcel: Notify) -> None:
+    assert (parcel("lint", "--server"), parcel.out) == (0, "")
+    schema = {
+        "type": "object",
+        "properties": {"parcel": {"type": "string"}},
+        "required": ["parcel"],
+    }
+    parcel.write("parcel_lost", "schema.json", json.dumps(schema, indent=2))
+    assert (parcel("lint"), parcel.out) == (0, "")
+    assert parcel("lint", "--server") == 1
+    assert parcel.out.startswith(f"{parcel.types}/parcel_lost/schema.json:4: breaking_schema: ")
+    assert "docs/reference/lint.md" in parcel.err
+    assert parcel("push", "--publish") == 1
+    assert "parcel_lost: schema.json: properties/parcel: It is newly required." in parcel.out
+    assert parcel("push", "--publish", "--breaking") == 0
+    assert (parcel("lint", "--server"), parcel.out) == (0, "")
+
+
+def test_lint_by_the_server_names_what_it_would_refuse(parcel: Notify) -> None:
+    parcel.write("parcel_lost", "type.yaml", PARCEL.replace("email", "fax"))
+    assert parcel("lint", "--server") == 1
+    assert parcel.out.startswith(f"{parcel.types}/parcel_lost/type.yaml:4: unknown_channel: ")

@@ -139,6 +139,9 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("type-files", "POST"): _words(
         "/type-files", {"types": [{"slug": "parcel_found", "definition": KIND}], "publish": True}
     ),
+    ("type-files-lint", "POST"): _words(
+        "/type-files/lint", {"types": [{"slug": "parcel_found", "definition": KIND}]}
+    ),
     ("types", "GET"): _words("/types"),
     ("type", "GET"): _words(TYPE),
     ("type", "PUT"): _words("/types/parcel_lost", KIND),

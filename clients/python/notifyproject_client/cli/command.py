@@ -1,7 +1,7 @@
-"""``notify pull``, ``diff``, ``push``, and ``types generate``.
+"""``notify pull``, ``diff``, ``lint``, ``push``, and ``types generate``.
 
-Exit codes: 0; 1 for differences or refused types; 2 for invalid use and an unreachable server; 3
-for a conflict.
+Exit codes: 0; 1 for differences, findings, or refused types; 2 for invalid use and an unreachable
+server; 3 for a conflict.
 """
 
 import argparse
@@ -16,8 +16,9 @@ from typing import Any, TextIO
 
 import httpx
 
-from . import files, generate
+from . import files, generate, lint
 from .files import FileError, TypeFiles
+from .lint import Finding
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
 from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerError, ServerType
@@ -47,8 +48,8 @@ def run(
     out, err = out or sys.stdout, err or sys.stderr
     if options.command == TYPES:
         return _generate(options, out=out, err=err)
-    url, key = options.url or environment.get(URL), environment.get(KEY)
-    if not url or not key:
+    url, key = options.url or environment.get(URL, ""), environment.get(KEY, "")
+    if not (url and key) and getattr(options, "server", True):
         print(f"Set {URL} and {KEY}. The key needs the scope templates:write.", file=err)
         return INVALID_USE
     server = Server(url, key=key, transport=transport)
@@ -132,6 +133,12 @@ class _Run:
             if text:
                 print(text, end="", file=self.out)
 
+    def report(self, place: str, event: Mapping[str, str]) -> None:
+        """Report what is at a place in a file."""
+        self.events.append({**event, "place": place})
+        if not self.options.json:
+            print(f"{place}: {event['what']}: {event['text']}", file=self.out)
+
     def warn(self, text: str) -> None:
         """Report what isn't about one type."""
         print(text, file=self.err)
@@ -205,6 +212,32 @@ def _diff(run: _Run) -> int:
     return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
 
 
+def _lint(run: _Run) -> int:
+    run.chosen.check(run.local)
+    if not run.local:
+        run.warn(f"There are no types in {run.folder}.")
+        return run.end(INVALID_USE)
+    slugs = [*run.local]
+    found: Sequence[Finding]
+    if not run.options.server:
+        found = [*lint.find_without_server(run.local)]
+    else:
+        try:
+            found = run.server.lint([LocalType(*each, None) for each in run.local.items()])
+        except InvalidTypesError as invalid:
+            found = invalid.problems
+    for each in found:
+        slug, name, path = lint.place(slugs, each.pointer)
+        at = run.folder / slug / name
+        run.report(
+            f"{at}:{each.line or lint.line_of(at, path)}",
+            {"type": slug, "what": each.code, "text": each.detail},
+        )
+    if found:
+        run.warn(f"Each rule is explained in {lint.PAGE}.")
+    return run.end(DIFFERENT if found else OK)
+
+
 def _push(run: _Run) -> int:
     there = run.server.types() if run.options.force else {}
     run.chosen.check(run.local)
@@ -259,26 +292,14 @@ def _sent(
     if not types:
         return []
     note = getattr(run.options, "note", "")
+    breaks = getattr(run.options, "breaking", False)
     try:
-        return run.server.push(types, publish=publish, dry_run=dry_run, note=note)
+        return run.server.push(types, publish=publish, dry_run=dry_run, note=note, breaks=breaks)
     except InvalidTypesError as invalid:
-        for pointer, detail in invalid.problems:
-            slug, place = _place([*run.local], pointer)
-            run.say(slug, f"{place}: {detail}")
+        for each in invalid.problems:
+            slug, name, path = lint.place([*run.local], each.pointer)
+            run.say(slug, f"{name}: {path}: {each.detail}" if path else f"{name}: {each.detail}")
         return None
-
-
-def _place(slugs: Sequence[str], pointer: str) -> tuple[str, str]:
-    """Return the type and the place in its files that a pointer into the request means."""
-    _, _, index, kind, *rest = [*pointer.split("/"), "", "", ""][: max(4, pointer.count("/") + 1)]
-    slug = slugs[int(index)] if index.isdecimal() else ""
-    match kind, rest:
-        case "definition", ["schema", *path]:
-            return slug, f"{files.SCHEMA}: {'/'.join(path)}"
-        case "parts", [language, part, *_]:
-            return slug, files.text_name(language, part)
-        case _:
-            return slug, f"{files.DEFINITION}: {'/'.join(rest)}"
 
 
 def _difference(slug: str, before: TypeFiles, after: TypeFiles) -> str:
@@ -296,7 +317,7 @@ def _difference(slug: str, before: TypeFiles, after: TypeFiles) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-_COMMANDS = {"pull": _pull, "diff": _diff, "push": _push}
+_COMMANDS = {"pull": _pull, "diff": _diff, "lint": _lint, "push": _push}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -306,19 +327,22 @@ def _parser() -> argparse.ArgumentParser:
     pull.add_argument("--force", action="store_true", help="overwrite files that have changed")
     diff = commands.add_parser("diff", help="show how the files differ from the server")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if they differ")
+    lint_ = commands.add_parser("lint", help="find what is worth a second look in the files")
+    lint_.add_argument("--server", action="store_true", help="also what the server would refuse")
     push = commands.add_parser("push", help="store the files' types on the server")
     push.add_argument("--publish", action="store_true", help="use them for new notifications")
     push.add_argument("--dry-run", action="store_true", help="check them and store nothing")
     push.add_argument("--force", action="store_true", help="overwrite what the server has")
+    push.add_argument("--breaking", action="store_true", help="publish schemas that refuse more")
     push.add_argument("--note", default="", help="what has changed")
     of_types = commands.add_parser(TYPES, help="code for the data of types").add_subparsers(
         dest="subcommand", required=True
     )
     generator = of_types.add_parser("generate", help="write code that a type checker reads")
     generate.add_options(generator)
-    for command in (pull, diff, push, generator):
+    for command in (pull, diff, lint_, push, generator):
         command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
-    for command in (pull, diff, push):
+    for command in (pull, diff, lint_, push):
         command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
         command.add_argument("--url", help=f"the server, in place of {URL}")
         command.add_argument("--json", action="store_true", help="write JSON")

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from .files import TypeFiles
+from .lint import Finding
 
 PATH = "/api/v1/type-files"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
@@ -20,9 +21,9 @@ class ServerError(Exception):
 
 
 class InvalidTypesError(Exception):
-    """The service refuses types. ``problems`` have a pointer into the request, and a text."""
+    """The service refuses types, with pointers into the request."""
 
-    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, problems: Sequence[Finding]) -> None:
         super().__init__("invalid types")
         self.problems = problems
 
@@ -76,9 +77,17 @@ class Server:
         return {each["slug"]: _server_type(each) for each in self._all()}
 
     def push(
-        self, types: Sequence[LocalType], *, publish: bool, dry_run: bool, note: str = ""
+        self,
+        types: Sequence[LocalType],
+        *,
+        publish: bool,
+        dry_run: bool,
+        note: str = "",
+        breaks: bool = False,
     ) -> list[ServerType]:
         """Store types together. Return each as the server has or would have it.
+
+        ``breaks``: their schemas may refuse what the published ones take.
 
         Raises InvalidTypesError, ConflictError, and ServerError.
         """
@@ -95,9 +104,25 @@ class Server:
             "publish": publish,
             "dry_run": dry_run,
             "note": note,
+            **({"confirm_breaking": [each.slug for each in types]} if breaks else {}),
         }
         answer = self._send("POST", PATH, json=body)
         return [_server_type(each) for each in answer["results"]]
+
+    def lint(self, types: Sequence[LocalType]) -> list[Finding]:
+        """Return what the server says of types. Raises InvalidTypesError and ServerError."""
+        body = {
+            "types": [
+                {
+                    "slug": each.slug,
+                    "definition": each.files.definition,
+                    "parts": each.files.parts,
+                }
+                for each in types
+            ]
+        }
+        answer = self._send("POST", f"{PATH}/lint", json=body)
+        return [_finding(each) for each in answer["findings"]]
 
     def _all(self) -> Iterator[Mapping[str, Any]]:
         query: dict[str, Any] = {"limit": PAGE}
@@ -118,12 +143,21 @@ class Server:
             raise ServerError(f"{self.url}: {response.status_code} without a JSON object")
         errors = body.get("errors") or []
         if response.status_code == INVALID and errors:
-            raise InvalidTypesError([(each["pointer"], each["detail"]) for each in errors])
+            raise InvalidTypesError([_finding(each) for each in errors])
         if response.status_code == CONFLICT and body.get("code") == "revision_conflict":
             raise ConflictError([int(each["pointer"].split("/")[2]) for each in errors])
         if not response.is_success:
             raise ServerError(f"{self.url}: {response.status_code} {body.get('detail', '')}")
         return body
+
+
+def _finding(found: Mapping[str, Any]) -> Finding:
+    return Finding(
+        code=found["code"],
+        pointer=found["pointer"],
+        detail=found["detail"],
+        line=found.get("line"),
+    )
 
 
 def _server_type(found: Mapping[str, Any]) -> ServerType:

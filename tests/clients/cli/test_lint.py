@@ -1,0 +1,131 @@
+"""``notify lint``, and the examples of the page about its rules."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+from notifyproject_client.cli import command, files, lint
+from notifyproject_client.cli.rules import type_rules as copied
+
+from domain import type_rules
+from notifications.catalog.shipped_types import FOLDER
+from tests.support.tables import each_case
+
+PAGE = Path(settings.BASE_DIR, lint.PAGE)
+SLUG = "parcel_lost"
+_EXAMPLE = re.compile(r"```yaml\n# finds (.+)\n((?:.*\n)*?)```")
+Example = tuple[str, str, str]
+"""A rule, what it finds, and the files."""
+
+
+def examples() -> list[Example]:
+    found: list[Example] = []
+    for section in PAGE.read_text().split("\n## ")[1:]:
+        rule = section.partition("\n")[0]
+        found += [(rule, *example) for example in _EXAMPLE.findall(section)]
+    return found
+
+
+def run(*words: str, types: Path) -> tuple[int, str]:
+    out = io.StringIO()
+    code = command.run([*words, "--types", str(types)], environment={}, out=out, err=io.StringIO())
+    return code, out.getvalue()
+
+
+def written(folder: Path, example: str) -> dict[str, Any] | None:
+    """Write the files of an example. Return the published definition, if it has one."""
+    texts = yaml.safe_load(example)
+    times, published = texts.pop("repeat", 1), texts.pop("published", None)
+    definition = {
+        "name": "Parcel lost",
+        "category": "transactional",
+        "channels": ["email"],
+        "example_data": {"parcel": "77"},
+        **texts.pop("type.yaml", {}),
+    }
+    for name, text in {"type.yaml": definition, **texts}.items():
+        path = folder / SLUG / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text * times if isinstance(text, str) else json.dumps(text))
+    return None if published is None else {**definition, "schema": published}
+
+
+def test_page_has_a_finding_and_none_for_each_rule() -> None:
+    rules = [rule for rule, _, _ in examples()]
+    assert rules == [rule.value for rule in type_rules.Rule for _ in range(2)]
+    assert [found == "nothing" for _, found, _ in examples()] == [False, True] * len(
+        type_rules.Rule
+    )
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda each: f"{each[0]}:{each[1]}")
+def test_example_of_the_page_finds_what_it_says(example: Example, tmp_path: Path) -> None:
+    rule, expected, text = example
+    published = written(tmp_path, text)
+    types = {SLUG: files.read_type(tmp_path / SLUG)}
+    kind = types[SLUG]
+    places = set()
+    for found in type_rules.find(kind.definition, kind.parts, published=published):
+        _, name, path = lint.place([SLUG], f"/types/0{found.pointer}")
+        at = tmp_path / SLUG / name
+        places.add((str(found.code), f"{name}:{found.line or lint.line_of(at, path)}"))
+    assert places == (set() if expected == "nothing" else {(rule, expected)})
+    if published is None:
+        code, out = run("lint", types=tmp_path)
+        lines = [f"{tmp_path / SLUG / place}: {code}: " for code, place in places]
+        assert code == bool(places)
+        assert [line for line in out.splitlines() if not line.startswith(tuple(lines))] == []
+        assert len(out.splitlines()) == len(places)
+
+
+def test_shipped_types_have_no_findings() -> None:
+    assert run("lint", types=FOLDER) == (0, "")
+
+
+def test_command_has_the_services_rules() -> None:
+    copy = Path(copied.__file__).read_text()
+    assert copy == Path(type_rules.__file__).read_text(), "make .venv/client"
+
+
+def test_findings_are_json_for_other_programs(tmp_path: Path) -> None:
+    written(tmp_path, "body.txt: See http://example.com now")
+    code, out = run("lint", "--json", types=tmp_path)
+    assert (code, json.loads(out)) == (
+        1,
+        [
+            {
+                "type": SLUG,
+                "what": "insecure_link",
+                "text": "http://example.com isn't https: it can be read and changed on its way.",
+                "place": f"{tmp_path / SLUG / 'body.txt'}:1",
+            }
+        ],
+    )
+
+
+@each_case("words, code", [(("lint", "nope"), 2), (("lint", "--server"), 2), (("lint", SLUG), 1)])
+def test_server_and_names_are_checked(words: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    written(tmp_path, "body.txt: See http://example.com now")
+    assert run(*words, types=tmp_path)[0] == code
+
+
+@each_case(
+    "text, within, line",
+    [
+        ('{\n"properties": {\n"a": {},\n"b": {\n"type": 1}}}', "properties/b/type", 5),
+        ('{\n"properties": {\n"a": {}}}', "properties/zzz", 2),
+        ("name: x\nchannels:\n- email\n", "channels/0", 2),
+        ("", "channels", 1),
+        ("x", "", 1),
+    ],
+)
+def test_line_of_a_path(text: str, within: str, line: int, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    assert lint.line_of(path, within) == line
+    assert lint.line_of(tmp_path / "missing", within) == 1
