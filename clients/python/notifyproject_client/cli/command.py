@@ -1,4 +1,4 @@
-"""``notify pull``, ``diff``, ``lint``, ``push``, and ``types generate``.
+"""``notify pull``, ``diff``, ``lint``, ``push``, ``types generate``, and ``validate``.
 
 Exit codes: 0; 1 for differences, findings, or refused types; 2 for invalid use and an unreachable
 server; 3 for a conflict.
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import httpx
 
-from . import files, generate, lint
+from . import files, generate, lint, validate
 from .files import FileError, TypeFiles
 from .lint import Finding
 from .lock import NAME as LOCK
@@ -27,6 +27,7 @@ OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
 URL, KEY = "NOTIFY_URL", "NOTIFY_API_KEY"
 DEFAULT_TYPES = Path("notify/types")
 TYPES = "types"
+VALIDATE = "validate"
 """The command of commands that need no server."""
 
 
@@ -48,6 +49,8 @@ def run(
     out, err = out or sys.stdout, err or sys.stderr
     if options.command == TYPES:
         return _generate(options, out=out, err=err)
+    if options.command == VALIDATE:
+        return _validate(options, out=out, err=err)
     url, key = options.url or environment.get(URL, ""), environment.get(KEY, "")
     if not (url and key) and getattr(options, "server", True):
         print(f"Set {URL} and {KEY}. The key needs the scope templates:write.", file=err)
@@ -84,6 +87,21 @@ def _generate(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
         print(error, file=err)
         return INVALID_USE
     return DIFFERENT if is_changed and options.check else OK
+
+
+def _validate(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
+    try:
+        kind = files.read_types(options.types).get(options.slug)
+        if kind is None:
+            print(f"There is no type {options.slug}.", file=err)
+            return INVALID_USE
+        found = [*validate.find_problems(kind, options.data)]
+    except FileError as error:
+        print(error, file=err)
+        return INVALID_USE
+    for at, reason in found:
+        print(f"{at}: {reason}", file=out)
+    return DIFFERENT if found else OK
 
 
 class _UnknownTypeError(Exception):
@@ -340,7 +358,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     generator = of_types.add_parser("generate", help="write code that a type checker reads")
     generate.add_options(generator)
-    for command in (pull, diff, lint_, push, generator):
+    validator = commands.add_parser(VALIDATE, help="check the data of a request by a schema")
+    validator.add_argument("slug", metavar="TYPE", help="the type of the request")
+    validator.add_argument("data", type=Path, metavar="FILE", help="the request's data, as JSON")
+    for command in (pull, diff, lint_, push, generator, validator):
         command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
     for command in (pull, diff, lint_, push):
         command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
