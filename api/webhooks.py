@@ -13,6 +13,7 @@ from providers.accounts import every_account
 from providers.contract import (
     InvalidSignatureError,
     InvalidVerifyTokenError,
+    UnverifiedWebhookError,
     WebhookRequest,
     WebhookResult,
 )
@@ -21,7 +22,7 @@ from providers.registry import webhook_provider
 from providers.spec import Account, WebhookSpec
 
 from .http.body import MAX_BYTES_BULK, read_raw
-from .http.problems import BAD_REQUEST, INVALID_SIGNATURE, INVALID_VERIFY_TOKEN
+from .http.problems import BAD_REQUEST, INVALID_SIGNATURE, INVALID_VERIFY_TOKEN, UNVERIFIED_WEBHOOK
 from .http.rendering import Response
 
 log = structlog.get_logger(__name__)
@@ -64,6 +65,10 @@ class ProviderWebhook(APIView):
             log.warning("webhook_rejected", provider=self.provider, reason=str(error))
             is_token = isinstance(error, InvalidVerifyTokenError)
             raise (INVALID_VERIFY_TOKEN if is_token else INVALID_SIGNATURE).error() from None
+        except UnverifiedWebhookError as error:
+            # A provider repeats it after an error of the server, not after one of its own.
+            log.warning("webhook_unverified", provider=self.provider, reason=str(error))
+            raise UNVERIFIED_WEBHOOK.error() from error
         except ValueError:
             log.warning("webhook_unreadable", provider=self.provider, size=len(raw))
             raise BAD_REQUEST.error(f"Expected {self.content}.") from None

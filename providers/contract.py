@@ -254,6 +254,10 @@ class InvalidSignatureError(Exception):
     """A webhook's signature is missing or invalid."""
 
 
+class UnverifiedWebhookError(Exception):
+    """Whether a webhook is genuine can't be found out now. The provider repeats it later."""
+
+
 class InvalidVerifyTokenError(InvalidSignatureError):
     """The token is wrong with which a provider verifies the address of its webhook."""
 

@@ -11,6 +11,7 @@ import msgspec
 LATEST_TIME = 10**11
 """End of the accepted times, in seconds since 1970."""
 
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},"]', re.DOTALL)
 """A text, a character of the structure, or the beginning of a text without an end."""
 
@@ -73,3 +74,10 @@ def read_time(value: Any) -> datetime:
     if not 0 <= seconds < LATEST_TIME:
         raise ValueError("a time is a number of seconds after 1970")
     return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def read_iso_time(value: Any) -> datetime:
+    """Return a time such as ``2026-07-01T12:00:00.000Z``. Raises ValueError."""
+    if not isinstance(value, str) or not _ISO_TIME.fullmatch(value):
+        raise ValueError("a time has a date, a time of day, and a zone")
+    return datetime.fromisoformat(value)

@@ -6,7 +6,10 @@ from pathlib import Path
 from . import credentials
 from .behaviours import Behaviours
 from .config import Config
-from .credentials import MailAccounts, MetaAccount, TwilioAccount
+from .credentials import AwsAccount, MailAccounts, MetaAccount, TwilioAccount
+from .providers.aws.sns import Sns
+from .providers.aws.topics import SignedWebhooks as SnsWebhooks
+from .providers.aws.topics import Topics
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
@@ -18,6 +21,7 @@ from .providers.rooms.slack import SlackBot, SlackWebhook
 from .providers.rooms.teams import Teams
 from .providers.sendgrid.events import SignedWebhooks
 from .providers.sendgrid.provider import SendGrid
+from .providers.ses.provider import Ses
 from .providers.twilio import events as twilio_events
 from .providers.twilio.provider import Twilio
 from .providers.webpush.browsers import Browsers
@@ -41,6 +45,7 @@ class Sandbox:
     whatsapp: MetaAccount
     twilio: TwilioAccount
     mail: MailAccounts
+    aws: AwsAccount
 
 
 def create_secrets(data: Path, *, url: str) -> Sandbox:
@@ -53,6 +58,7 @@ def create_secrets(data: Path, *, url: str) -> Sandbox:
         whatsapp=credentials.ensure_whatsapp_account(data),
         twilio=credentials.ensure_twilio_account(data),
         mail=credentials.ensure_mail_accounts(data),
+        aws=AwsAccount(),
     )
 
 
@@ -68,6 +74,8 @@ def assemble(
     business = credentials.ensure_whatsapp_account(config.data)
     twilio = credentials.ensure_twilio_account(config.data)
     mail = credentials.ensure_mail_accounts(config.data)
+    aws = AwsAccount()
+    topics = Topics(account=aws, data=config.data)
     providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
@@ -84,6 +92,8 @@ def assemble(
             account=twilio,
             webhook_url=config.twilio_webhook_url,
         ),
+        Ses(behaviours=behaviours, timings=config.timings, account=aws),
+        Sns(behaviours=behaviours, timings=config.timings, account=aws, topics=topics),
         WebPush(
             behaviours=behaviours,
             timings=config.timings,
@@ -108,6 +118,7 @@ def assemble(
             mail_api.name: (webhooks(mail), _below(config.mail_webhooks_url, mail_api.name))
             for mail_api, webhooks in MAIL_APIS
         },
+        "ses": (SnsWebhooks(topics), _below(config.mail_webhooks_url, "ses")),
     }
 
 

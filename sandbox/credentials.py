@@ -1,18 +1,22 @@
 """Credentials of the sandbox, generated on first use and stored in the data folder."""
 
 import base64
+import hashlib
 import hmac
 import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
 
 WEBHOOK_PRIVATE_KEY_FILE = "webhook_private_key.pem"
 WEBHOOK_PUBLIC_KEY_FILE = "webhook_public_key.txt"
@@ -31,6 +35,13 @@ TWILIO_ACCOUNT_SID = "AC00000000000000000000000000000001"
 TWILIO_API_KEY = "SK00000000000000000000000000000001"
 TWILIO_API_SECRET = "sandbox"
 TWILIO_MESSAGING_SERVICE_SID = "MG00000000000000000000000000000001"
+SNS_CERTIFICATE_FILE = "sns_certificate.pem"
+AWS_ACCESS_KEY_ID = "AKIASANDBOX00000001"
+AWS_SECRET_ACCESS_KEY = "sandbox"
+AWS_REGION = "eu-west-1"
+AWS_TOPIC = f"arn:aws:sns:{AWS_REGION}:000000000000:notify"
+AWS_CONFIGURATION_SET = "notify"
+CERTIFICATE_LIFETIME = timedelta(days=3650)
 T = TypeVar("T")
 
 
@@ -234,6 +245,64 @@ def ensure_mail_accounts(data: Path) -> MailAccounts:
         ),
         lambda content: msgspec.json.decode(content, type=MailAccounts),
         what="accounts of email",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsAccount:
+    """An account of AWS in one region, with a topic that gets all events."""
+
+    access_key_id: str = AWS_ACCESS_KEY_ID
+    secret_access_key: str = AWS_SECRET_ACCESS_KEY
+    region: str = AWS_REGION
+    topic: str = AWS_TOPIC
+    configuration_set: str = AWS_CONFIGURATION_SET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningIdentity:
+    """A private key, and the certificate of its public key as PEM."""
+
+    private_key: rsa.RSAPrivateKey
+    certificate: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits that stand for the certificate."""
+        return hashlib.sha256(self.certificate).hexdigest()[:32]
+
+
+def ensure_sns_identity(data: Path) -> SigningIdentity:
+    """Load or create the certificate of SNS. Raises UnreadableKeyError."""
+    return _load_or_create(
+        data / SNS_CERTIFICATE_FILE, _new_identity, _parse_identity, what="certificate with its key"
+    )
+
+
+def _new_identity() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sns.amazonaws.com")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + CERTIFICATE_LIFETIME)
+        .sign(key, hashes.SHA256())
+    )
+    return _pem(key) + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _parse_identity(content: bytes) -> SigningIdentity:
+    key = serialization.load_pem_private_key(content, password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise TypeError("not an RSA key")
+    certificate = x509.load_pem_x509_certificate(content)
+    return SigningIdentity(
+        private_key=key, certificate=certificate.public_bytes(serialization.Encoding.PEM)
     )
 
 

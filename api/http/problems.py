@@ -230,6 +230,12 @@ _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(
     "invalid_signature", 403, _INVALID_SIGNATURE, "The webhook signature is invalid."
 )
+UNVERIFIED_WEBHOOK = ProblemType(
+    "unverified_webhook",
+    503,
+    "Webhook not verified",
+    "The webhook can't be verified now. Send it again later.",
+)
 INVALID_VERIFY_TOKEN = ProblemType(
     "invalid_verify_token",
     403,

@@ -32,6 +32,7 @@ REASONS = {
     "notifications/store/inbox.py": _NAMES,
     "notifyproject/stack/demo.py": "a public file, for its integrity attribute",
     "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",
+    "providers/aws_signing.py": _KEYED,
     "providers/contract.py": _RANDOM_SECRET,
     "providers/email_webhooks.py": f"{_KEYED}; an event, which the webhook log holds for as long",
     "providers/fcm/messages.py": _IDS,

@@ -29,6 +29,7 @@ OPEN = {
     "webhooks/sendgrid": "the signature is the authentication",
     "webhooks/postmark": "a password in the URL is the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
+    "webhooks/ses": "the signature is the authentication",
     "webhooks/twilio": "the signature is the authentication",
     "u/<str:token>": "the token authenticates the recipient",
     "u/<str:token>/undo": "the same link",

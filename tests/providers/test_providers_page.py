@@ -12,7 +12,8 @@ from domain.retry import MAX_OUTAGE, OUTAGE_DELAY, UNCOUNTED_MAX_DELAY
 from notifications.receipts import processor
 from notifications.receipts.processor import DELIVERY_STATUSES
 from notifyproject.settings.variables import VARIABLES
-from providers import http
+from providers import aws_errors, http
+from providers.aws_errors import ErrorRule
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.discord import provider as discord
 from providers.email_kinds import EmailKind
@@ -24,6 +25,8 @@ from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
 from providers.room_client import RoomRule
 from providers.sendgrid import provider as sendgrid_provider
 from providers.sendgrid import webhooks
+from providers.ses import responses as ses_responses
+from providers.ses import webhooks as ses_webhooks
 from providers.slack_bot import provider as slack_bot
 from providers.slack_webhook import provider as slack_webhook
 from providers.smtp import replies as smtp_replies
@@ -100,6 +103,10 @@ def tables() -> Mapping[str, str]:
         "SendGrid: bounces": _effects("SendGrid's classification", webhooks.CLASSIFICATIONS),
         "SendGrid: drops": _effects("SendGrid's reason", webhooks.DROP_REASONS),
         **_email_api(postmark.KIND),
+        "Amazon SES: responses by error": _aws((*ses_responses.RULES, *aws_errors.COMMON_RULES)),
+        "Amazon SES: responses without a known error": _rules("ses", aws_errors.STATUS_RULES),
+        "Amazon SES: receipts": _reported(ses_webhooks.EVENT_KINDS),
+        "Amazon SES: bounces": _effects("SES's type and subtype", ses_webhooks.BOUNCES),
         "SMTP: responses": _described((*smtp_replies.RULES, OTHER_REPLY)),
         "SMTP: what a reply speaks of": _subjects(),
         "Firebase: responses": _described(responses.RULES),
@@ -201,6 +208,23 @@ def _described(rows: Sequence[FcmRule | ReplyRule | WebPushRule]) -> str:
                 r.reason,
             )
             for r in rows
+        ],
+    )
+
+
+def _aws(rules: Sequence[ErrorRule]) -> str:
+    return _table(
+        ("AWS's error", *MEANING),
+        [
+            (
+                ", ".join(f"`{name}`" for name in rule.names)
+                + (f", about {rule.about}" if rule.about else ""),
+                # Who opted out gets nothing more.
+                _class(rule.kind, rule.action, rule.reach).replace(" for marketing", ""),
+                _code(rule.kind, rule.code),
+                rule.message,
+            )
+            for rule in rules
         ],
     )
 
@@ -367,10 +391,19 @@ def test_every_named_variable_exists() -> None:
 
 
 def test_every_provider_is_on_the_page() -> None:
-    senders = ("SendGrid", "Postmark", "SMTP", "Firebase", "WhatsApp", "Twilio", "In-app")
+    senders = (
+        "SendGrid",
+        "Postmark",
+        "Amazon SES",
+        "SMTP",
+        "Firebase",
+        "WhatsApp",
+        "Twilio",
+        "In-app",
+    )
     for name in (*senders, "Slack by webhooks", "Slack by a bot", "Teams", "Discord", "webhooks"):
         assert name in PAGE
-    assert len(SUBJECTS) == 13
+    assert len(SUBJECTS) == 14
 
 
 def test_numbers_match_the_code() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from access.checks import check_inbox_signing_key
 from notifyproject.checks import check_allowed_hosts, check_secrets
+from notifyproject.settings.accounts import KINDS
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import BASE_DIR, read
 from notifyproject.settings.variables import Environment
@@ -23,6 +24,9 @@ from providers.setup_check import RejectedError, TimedOutError, UnreachableError
 from sandbox.assembly import Sandbox
 from sandbox.config import Config
 from sandbox.credentials import (
+    AWS_ACCESS_KEY_ID,
+    AWS_CONFIGURATION_SET,
+    AWS_SECRET_ACCESS_KEY,
     TWILIO_ACCOUNT_SID,
     TWILIO_API_KEY,
     TWILIO_API_SECRET,
@@ -55,6 +59,10 @@ def good(url: str, account: str) -> dict[str, str]:
         "WHATSAPP_PHONE_NUMBER_ID": "100000000000001",
         "WHATSAPP_BUSINESS_ACCOUNT_ID": "200000000000002",
         "WHATSAPP_URL": url,
+        "SES_ACCESS_KEY_ID": AWS_ACCESS_KEY_ID,
+        "SES_SECRET_ACCESS_KEY": AWS_SECRET_ACCESS_KEY,
+        "SES_CONFIGURATION_SET": AWS_CONFIGURATION_SET,
+        "SES_URL": url,
         "TWILIO_ACCOUNT_SID": TWILIO_ACCOUNT_SID,
         "TWILIO_API_KEY_SID": TWILIO_API_KEY,
         "TWILIO_API_KEY_SECRET": TWILIO_API_SECRET,
@@ -272,7 +280,7 @@ def test_wizard_asks_for_the_kind_and_the_values_of_an_account(
     values = wizard.read_file(path)
     assert values["EMAIL_PROVIDER"] == "sendgrid"
     assert not any(name.startswith("PROVIDER_EU") for name in values)
-    assert "Kind of the account eu, sendgrid or smtp or twilio: " in asked
+    assert f"Kind of the account eu, {' or '.join(KINDS)}: " in asked
 
 
 CHECKS = {spec.name: spec.check for spec in SPECS.values() if spec.check}
@@ -303,6 +311,10 @@ def test_unreachable_provider_and_timeout_are_told_apart(
     "name, wrong",
     [
         ("sendgrid", {"SENDGRID_API_KEY": "SG.revoked"}),
+        ("ses", {"EMAIL_PROVIDER": "ses", "SES_SECRET_ACCESS_KEY": "another"}),
+        ("ses", {"EMAIL_PROVIDER": "ses", "SES_REGION": "us-east-1"}),
+        ("ses", {"EMAIL_PROVIDER": "ses", "SES_CONFIGURATION_SET": "another"}),
+        ("ses", {"EMAIL_PROVIDER": "ses", "EMAIL_FROM": "shop@unverified.example"}),
         ("whatsapp", {"WHATSAPP_TOKEN": "EAArevoked"}),
         ("twilio", {"TWILIO_ACCOUNT_SID": "ACrevoked"}),
         ("twilio", {"TWILIO_API_KEY_SECRET": "Sanother"}),

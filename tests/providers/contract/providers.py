@@ -16,6 +16,8 @@ from domain.time import utc_now
 from domain.web_push import Subscription
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
+from providers.aws_signing import Credentials
+from providers.aws_sns import TYPE_HEADER
 from providers.contract import Provider
 from providers.discord.provider import Discord
 from providers.fcm import credentials as fcm_credentials
@@ -23,6 +25,8 @@ from providers.fcm.provider import FCM
 from providers.inbox.provider import InAppProvider
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from providers.ses.provider import SES
+from providers.ses.webhooks import tag_of
 from providers.slack_bot.provider import SlackBot
 from providers.slack_webhook.provider import SlackWebhook
 from providers.smtp.provider import SMTP
@@ -39,6 +43,7 @@ from tests.providers.contract.subjects import (
     PHONE,
     REFERENCE,
     ROOM,
+    THREAD,
     TOKEN,
     Place,
     Reports,
@@ -48,7 +53,7 @@ from tests.providers.contract.subjects import (
 from tests.providers.email_apis.cases import KINDS
 from tests.providers.email_apis.kinds import KindCase
 from tests.support.fakes import socket_server
-from tests.support.providers import twilio, webpush, whatsapp
+from tests.support.providers import aws, ses, twilio, webpush, whatsapp
 from tests.support.providers.webhook_requests import URL
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -142,6 +147,55 @@ def _email_api(case: KindCase) -> Subject:
             signs_body=case.signs_body,
         ),
     )
+
+
+def _ses(place: Place, account: str) -> SES:
+    credentials = Credentials(
+        access_key_id=f"AKIA{account.upper()}",
+        secret_access_key=f"secret-of-{account}",
+        session_token=f"session-of-{account}",
+    )
+    return ses.account(
+        base_url=place.url,
+        credentials=credentials,
+        clock=utc_now,
+        receiver=aws.receiver(credentials=credentials, clock=utc_now),
+    )
+
+
+def _ses_event(reference: str) -> bytes:
+    assert reference == ses.REFERENCE.replace("a" * 24, THREAD)
+    mail = {"headers": [{"name": "X-Notify-Reference", "value": reference}]}
+    message = ses.event("Delivery", delivery={"smtpResponse": "250 delivered"}, mail=mail)
+    return aws.envelope(message, at=utc_now())
+
+
+SIMPLE_EMAIL_SERVICE = Subject(
+    provider=SES,
+    make=_ses,
+    outbound=message("email", EMAIL),
+    servers=http_servers(
+        200,
+        f'{{"MessageId": "{ses.MESSAGE_ID}"}}'.encode(),
+        refusals={
+            Case.TOO_MANY: ses.refused(
+                "TooManyRequestsException", status=429, headers=(ASKS_FOR_A_PAUSE,)
+            ),
+            Case.NO_CREDENTIALS: ses.refused("UnrecognizedClientException", status=403),
+            Case.REFUSED: ses.refused("BadRequestException", f"{EMAIL} is none"),
+        },
+    ),
+    never={Case.BAD_RECIPIENT: "SES doesn't say whether the sender or a recipient is invalid."},
+    spelled=tag_of,
+    secrets=lambda _place: ["secret-of-first", "session-of-first"],
+    reports=Reports(
+        body=_ses_event,
+        sign=lambda _raw, genuine: {
+            TYPE_HEADER: "Notification" if genuine else "SubscriptionConfirmation"
+        },
+        is_envelope=True,
+    ),
+)
 
 
 def _smtp(place: Place, account: str) -> SMTP:
@@ -490,6 +544,15 @@ INBOX = Subject(
 
 ROOMS = (SLACK_WEBHOOK, SLACK_BOT, TEAMS, DISCORD, RECEIVER)
 EMAIL_APIS = tuple(map(_email_api, KINDS))
-SENDERS = (*EMAIL_APIS, SENDGRID, MAIL_SERVER, FIREBASE, BROWSERS, CLOUD_API, TEXT_MESSAGES)
+SENDERS = (
+    *EMAIL_APIS,
+    SENDGRID,
+    SIMPLE_EMAIL_SERVICE,
+    MAIL_SERVER,
+    FIREBASE,
+    BROWSERS,
+    CLOUD_API,
+    TEXT_MESSAGES,
+)
 SUBJECTS = (*SENDERS, *ROOMS, INBOX)
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

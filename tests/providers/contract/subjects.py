@@ -45,6 +45,8 @@ class Reports:
     body: Callable[[str], bytes]
     """Returns a webhook about a reference."""
     sign: Sign
+    is_envelope: bool = False
+    """The signature is in the body, and covers its fields."""
     url: Callable[[str], str] = lambda _reference: URL
     """Returns the called URL, which has the reference at some providers."""
     signs_body: bool = True
@@ -69,6 +71,8 @@ class Subject:
     gives_id: bool = True
     is_encrypted: bool = False
     """What a request says is encrypted for its recipient."""
+    spelled: Callable[[str], str] = str
+    """Returns the reference as a request has it."""
     has_accounts: bool = True
     """Accounts differ by credentials."""
     reports: Reports | None = None

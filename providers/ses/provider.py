@@ -1,0 +1,151 @@
+"""Email by the API of Amazon SES, version 2, as MIME messages of our own."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from http import HTTPStatus
+
+import msgspec
+
+from domain.errors import FailureCode, PermanentError, ProviderResponse
+from notifyproject.platform.egress import Deadline
+
+from .. import aws_sns, contract, http, http_client
+from ..aws_errors import classify_response
+from ..aws_signing import Credentials, Signer
+from ..contract import (
+    NotAttemptedError,
+    SendRequest,
+    SendResult,
+    WebhookReply,
+    WebhookRequest,
+    WebhookResult,
+    is_expired,
+)
+from ..http import Request
+from ..mail import AttachmentFile, attachment_files
+from ..mime import build_mail
+from . import webhooks
+from .responses import RULES
+from .webhooks import REFERENCE_HEADER, REFERENCE_TAG
+
+SERVICE = "ses"
+PATH = "/v2/email/outbound-emails"
+_MESSAGE_ID = re.compile(r"[A-Za-z0-9._@-]{1,200}", re.ASCII)
+TAKEN = WebhookReply(body="")
+
+
+def default_url(region: str) -> str:
+    """Return the address of the API in a region."""
+    return aws_sns.endpoint("email", region)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SES:
+    """Provider that sends email through one SES account in one region."""
+
+    credentials: Credentials
+    region: str
+    base_url: str
+    sender: str
+    """``Name <address>``."""
+    receiver: aws_sns.Receiver
+    clock: Callable[[], datetime]
+    configuration_set: str = ""
+    reply_to: str | None = None
+    attachment_hosts: AbstractSet[str] = frozenset()
+    name: str = "ses"
+
+    @cached_property
+    def account(self) -> str:
+        """The account's name, with a hash of the key, the region, and the configuration set."""
+        return contract.account_name(
+            self.name, self.credentials.access_key_id, self.region, self.configuration_set
+        )
+
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        """Send one email; see :class:`providers.contract.Provider`."""
+        deadline = Deadline.after(timeout)
+        async with attachment_files(
+            request.message.attachments, hosts=self.attachment_hosts, deadline=deadline
+        ) as files:
+            try:
+                body = self.body(request, files=files)
+            except ValueError as error:
+                reason = "Can't build the email."
+                raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from error
+        now, left = self.clock(), deadline.seconds_left
+        if left <= 0 or is_expired(request, now=now):
+            raise NotAttemptedError
+        response = await http_client.send(self.signed(PATH, body, now=now, timeout=left))
+        message_id = _message_id(response)
+        if message_id is None:
+            raise classify_response(RULES, response, now=self.clock())
+        return SendResult(provider_id=message_id, response=ProviderResponse(status=response.status))
+
+    def signed(self, path: str, body: bytes | None, *, now: datetime, timeout: float) -> Request:
+        """Return a signed request to the API."""
+        request = Request(
+            url=f"{self.base_url}{path}",
+            headers={"Content-Type": "application/json"},
+            body=body,
+            timeout=timeout,
+        )
+        signer = Signer(credentials=self.credentials, region=self.region, service=SERVICE)
+        return signer.sign(request, now=now)
+
+    def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> bytes:
+        """Return the JSON body for one email. Raises ValueError.
+
+        The reference is in a header, and in a tag, since SES reports the first 10 KB of headers.
+        The sender is in the mail alone: that of the request would replace it, and has no name.
+        """
+        mail = build_mail(
+            request,
+            sender=self.sender,
+            default_reply_to=self.reply_to,
+            files=files,
+            headers=((REFERENCE_HEADER, request.reference),),
+        )
+        fields: dict[str, object] = {
+            "Destination": {"ToAddresses": [mail.recipient]},
+            "Content": {"Raw": {"Data": base64.b64encode(mail.raw).decode("ascii")}},
+            "EmailTags": [
+                {"Name": REFERENCE_TAG, "Value": webhooks.tag_of(request.reference)},
+            ],
+        }
+        if self.configuration_set:
+            fields["ConfigurationSetName"] = self.configuration_set
+        return msgspec.json.encode(fields)
+
+    def parse_webhook(self, request: WebhookRequest) -> WebhookResult:
+        """Verify and read a notification.
+
+        Raises InvalidSignatureError, UnverifiedWebhookError, or ValueError.
+        """
+        notification = self.receiver.receive(request)
+        if notification is None:
+            return WebhookResult(reply=TAKEN)
+        event = webhooks.describe(notification)
+        if event is None:
+            # A sentence, by which SES tries a new destination of events.
+            return WebhookResult(unreadable_count=1, reply=TAKEN)
+        logged = json.dumps(event)
+        return replace(self.parse_logged(logged.encode()), logged=logged, reply=TAKEN)
+
+    def parse_logged(self, raw: bytes) -> WebhookResult:
+        """Read the events of a verified notification. Raises ValueError."""
+        return webhooks.parse_logged(raw)
+
+
+def _message_id(response: http.Response) -> str | None:
+    """Return the ID of an accepted message, or None for another response."""
+    if response.status != HTTPStatus.OK:
+        return None
+    found = http.decode_object(response.body).get("MessageId")
+    return found if isinstance(found, str) and _MESSAGE_ID.fullmatch(found) else None

@@ -1,0 +1,1 @@
+"""A stand-in for the API of Amazon SES, version 2."""

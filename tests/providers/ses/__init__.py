@@ -1,0 +1,1 @@
+"""Amazon SES: requests, answers, events, and the sandbox."""
