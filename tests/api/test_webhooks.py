@@ -4,6 +4,7 @@ import base64
 import itertools
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,9 +17,13 @@ from domain.channels import Channel
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifyproject.db.collections import collection
+from providers import registry
+from providers.http import Response as HttpResponse
+from providers.registry import get_provider
 from recipients.service_windows import open_windows
 from tests.support.factories import notifications as factories
 from tests.support.fakes.mongo_failpoints import LOST_ANSWER, fail_commands
+from tests.support.providers import aws, ses
 from tests.support.providers.whatsapp import (
     PHONE,
     PHONE_NUMBER_ID,
@@ -316,3 +321,60 @@ def test_odd_signature_is_refused(given: str) -> None:
         "/webhooks/sendgrid", b"[]", content_type="application/json", headers={name: given}
     )
     refused(answer)
+
+
+def notify_by_sns(raw: bytes) -> Any:
+    """Post a notification as SNS does."""
+    return Client(raise_request_exception=False).post(
+        "/webhooks/ses",
+        raw,
+        content_type="text/plain; charset=UTF-8",
+        headers={"x-amz-sns-message-type": "Notification"},
+    )
+
+
+@pytest.fixture
+def sns(settings: Any) -> Iterator[aws.FakeSns]:
+    """Give SES's provider the certificate of the tests."""
+    settings.SES_TOPICS = (aws.TOPIC,)
+    sns = aws.FakeSns()
+    provider: Any = get_provider("ses")
+    object.__setattr__(provider.receiver, "call", sns)
+    yield sns
+    registry.clear()
+
+
+def test_bounce_by_sns_fails_the_delivery_and_suppresses_the_address(
+    db: None, sns: aws.FakeSns
+) -> None:
+    document = factories.settled(DeliveryStatus.SENT)
+    header = {"name": "X-Notify-Reference", "value": f"{document['_id']}.email.1"}
+    bounce = ses.bounce("Permanent", "General", "550 5.1.1 user unknown")
+    bounce["mail"]["headers"] = [header]
+    raw = aws.envelope(bounce, at=utc_now())
+    for _ in range(2):
+        answer = notify_by_sns(raw)
+        assert (answer.status_code, answer.content) == (200, b"")
+    stored = factories.delivery(factories.read(document["_id"]))
+    assert (stored["status"], stored["failure_code"]) == ("failed", "bounced")
+    assert collection("suppressions").find_one({"address": "ada@example.com"})
+    assert [entry["provider"] for entry in collection("webhook_log").find()] == ["ses", "ses"]
+
+
+def test_notification_that_cannot_be_verified_now_is_asked_for_again(
+    db: None, sns: aws.FakeSns
+) -> None:
+    """SNS repeats a notification after 5xx, and never after 403."""
+    document = factories.settled(DeliveryStatus.SENT)
+    raw = aws.envelope(ses.event("Delivery"), at=utc_now())
+    sns.answer = HttpResponse(status=500, headers={}, body=b"")
+    answer = notify_by_sns(raw)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unverified_webhook")
+    assert status_of(document) == "sent"
+    sns.answer = None
+    assert notify_by_sns(raw).status_code == 200
+
+
+def test_notification_of_another_topic_or_key_is_refused(db: None, sns: aws.FakeSns) -> None:
+    for fields in ({"TopicArn": f"{aws.TOPIC}-other"}, {"key": "another"}):
+        refused(notify_by_sns(aws.envelope(ses.event(), at=utc_now(), **fields)))
