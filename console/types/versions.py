@@ -10,13 +10,15 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils.http import urlencode
 
+from domain import type_rules
 from domain.channels import Channel
 from domain.errors import ProviderError
 from domain.time import utc_now
+from domain.type_rules import Finding
 from notifications import validation
 from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
-from notifications.content import linting, templates
+from notifications.content import linting, templates, type_files
 from notifications.content.engine import TemplateError
 from notifications.content.templates import (
     DEFAULT_LANGUAGE,
@@ -51,6 +53,7 @@ NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
 TEST = "admin:notifications_notificationtype_try"
 EMAIL = "admin:notifications_notificationtype_email"
+MAX_FINDINGS = 10  # Maximum warnings about a new version
 MAX_VERSIONS = 50  # Maximum versions on the type's page
 DIGEST_PREVIEW = "digest"
 """The parameter that shows the preview of a digest instead of one message."""
@@ -249,7 +252,18 @@ def _store(
         return HttpResponseRedirect(reverse(NEW, args=[slug]))
     _record(request, slug, f"Saved version {version.number} of the template.")
     messages.success(request, f"Version {version.number} saved. Publish it to use it.")
+    definition = type_files.definition_of(document)
+    for finding in type_rules.find(definition, version.parts)[:MAX_FINDINGS]:
+        messages.warning(request, _described(finding))
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
+
+
+def _described(finding: Finding) -> str:
+    """Return what a rule found in a text, after its place."""
+    _, _, language, part = finding.pointer.split("/")
+    label, _ = version_form.LABELS[templates.Part(part)]
+    line = "" if finding.line is None else f", line {finding.line}"
+    return f"{label} ({template_preview.language_name(language)}){line}: {finding.detail}"
 
 
 def _initial_texts(document: NotificationTypeDocument) -> Mapping[str, Mapping[str, str]]:

@@ -210,6 +210,23 @@ def test_new_version_is_stored_unpublished(console: Client) -> None:
     assert LogEntry.objects.get().get_change_message() == "Saved version 1 of the template."
 
 
+def test_new_version_names_what_is_worth_a_second_look(console: Client) -> None:
+    texts = FORM | {
+        "body:default": "Paid {{ amount }}.\r\nSee http://example.com/paid",
+        "body:pt": "",
+    }
+    answer = console.post(NEW, texts, follow=True)
+    saved, *findings = map(str, answer.context["messages"])
+    assert saved == "Version 1 saved. Publish it to use it."
+    assert findings == [
+        (
+            "Text (Default), line 2: http://example.com/paid isn't https: it can be read and "
+            "changed on its way."
+        ),
+        "Text (Portuguese): pt has no such text: that of the default language is used.",
+    ]
+
+
 def test_language_is_added_and_another_removed(console: Client) -> None:
     more = {"new_language": "es", "subject:": "Pagado", "body:": "Tenemos {{ amount }}."}
     console.post(NEW, FORM | more | {"subject:pt": "", "body:pt": " "})
