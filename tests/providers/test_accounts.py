@@ -1,5 +1,6 @@
 """Accounts of one kind: each sends, and is watched and called, by its own name."""
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from providers.accounts import account_of, channel_of, every_account, spec_of
 from providers.labels import PROVIDERS, provider_name
 from providers.registry import get_provider, providers_for, webhook_provider
 from tests.support.accounts import declare
+from tests.support.subprocess import python
 from tests.support.tables import each_case
 
 KEY = "A" * 80
@@ -168,3 +170,41 @@ def test_what_has_no_effect_is_told(settings: Any, monkeypatch: pytest.MonkeyPat
         ("notifications.W007", "PROVIDER_UK_API_KEY is no variable of a declared account."),
         ("notifications.I001", "The account eu isn't in EMAIL_PROVIDER: nothing is sent by it."),
     ]
+
+
+PROGRAM = """
+import json
+
+import django
+
+django.setup()
+from django.urls import reverse
+
+from console.notifications.filters import ProviderFilter
+from console.texts.labels import SOURCE_LABELS
+from console.webhook_log import ProviderFilter as WebhookFilter
+from domain.channels import Channel
+from providers.registry import providers_for
+
+print(json.dumps({
+    "sends": [provider.name for provider in providers_for(Channel("email"))],
+    "webhooks": [reverse(f"webhook-{name}") for name in ("eu", "us", "sendgrid")],
+    "filter": [name for name, _ in ProviderFilter.options],
+    "webhook filter": [name for name, _ in WebhookFilter.options],
+    "source": SOURCE_LABELS["eu"],
+}))
+"""
+
+
+def test_process_has_the_accounts_of_its_environment() -> None:
+    found = json.loads(python("-c", PROGRAM, **EU, **US, **A, EMAIL_PROVIDER="us,relay_a"))
+    assert found["sends"] == ["us", "relay_a"]
+    assert found["webhooks"] == [
+        "/webhooks/sendgrid/eu",
+        "/webhooks/sendgrid/us",
+        "/webhooks/sendgrid",
+    ]
+    assert {"eu", "us", "relay_a"} <= {*found["filter"]}
+    assert {"eu", "us"} <= {*found["webhook filter"]}
+    assert "relay_a" not in found["webhook filter"]
+    assert found["source"] == "eu (SendGrid)"
