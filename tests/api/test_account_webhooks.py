@@ -5,6 +5,7 @@ import json
 import time
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -12,17 +13,21 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
 from api import webhooks
+from domain.channels import Channel
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.receipts import processor, webhook_log
 from notifications.receipts.webhook_log import UnreadableWebhookError
 from notifyproject.db.collections import collection
+from providers.registry import get_provider
 from tests.support.accounts import declare
 from tests.support.factories import notifications as factories
+from tests.support.providers.twilio import callback, sign
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-NAMES = ("eu", "us")
+NAMES, SENDERS = ("eu", "us"), ("home", "abroad")
+PUBLIC, TOKEN = "https://notify.example.com", "9f2c7be1d04a86c35e7f10b2a8d4936c"
 KEYS = {name: ec.generate_private_key(ec.SECP256R1()) for name in NAMES}
 
 
@@ -41,7 +46,15 @@ def _accounts(settings: Any) -> None:
             f"PROVIDER_{name.upper()}_API_KEY": f"SG.key-of-the-{name}",
             f"PROVIDER_{name.upper()}_WEBHOOK_PUBLIC_KEY": public_key(name),
         }
-    declare(settings, **declared, EMAIL_PROVIDER="us")
+    for name in SENDERS:
+        declared |= {
+            f"PROVIDER_{name.upper()}_KIND": "twilio",
+            f"PROVIDER_{name.upper()}_ACCOUNT_SID": "AC1",
+            f"PROVIDER_{name.upper()}_AUTH_TOKEN": TOKEN,
+            f"PROVIDER_{name.upper()}_FROM": name,
+        }
+    settings.PUBLIC_URL = PUBLIC
+    declare(settings, **declared, EMAIL_PROVIDER="us", SMS_PROVIDER="home,abroad")
     urls = ModuleType("urls")
     vars(urls)["urlpatterns"] = webhooks.routes()
     settings.ROOT_URLCONF = urls
@@ -78,6 +91,28 @@ def test_receipt_at_the_address_of_an_account_is_of_that_account() -> None:
     assert [entry["provider"] for entry in collection("webhook_log").find()] == [*NAMES]
     events = {str(event["_id"]).partition(":")[0] for event in collection("provider_events").find()}
     assert events == {*NAMES}
+
+
+def test_callback_of_twilio_is_of_the_account_that_is_called() -> None:
+    """Two senders of one account at Twilio have one token: the signed address tells them apart."""
+    for name in SENDERS:
+        document = factories.settled(DeliveryStatus.SENT, channel=Channel.SMS)
+        sender: Any = get_provider(name)
+        url = f"{sender.callback_url}?ref={document['_id']}.sms.1"
+        raw = urlencode(callback()).encode()
+        signed = sign(raw, url=url, token=TOKEN)
+        content_type = signed.pop("content-type")
+        for other in SENDERS:
+            answer = Client().post(
+                url.removeprefix(PUBLIC).replace(name, other),
+                raw,
+                content_type=content_type,
+                headers=signed,
+            )
+            assert answer.status_code == (204 if other == name else 403)
+        stored = factories.delivery(factories.read(document["_id"]), Channel.SMS)
+        assert stored["status"] == "delivered"
+    assert [entry["provider"] for entry in collection("webhook_log").find()] == [*SENDERS]
 
 
 def test_signature_of_another_account_is_refused() -> None:
