@@ -1,5 +1,6 @@
 """The configured providers of each channel, and their sandbox counterparts for test mode."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -57,7 +58,8 @@ def webhook_provider(name: str) -> WebhookProvider:
     raise LookupError(f"{spec.name} has no webhooks")
 
 
-def _names(channel: Channel, *, test: bool) -> list[str]:
+@cache
+def _names(channel: Channel, *, test: bool) -> Sequence[str]:
     specs = [spec for spec in SPECS.values() if spec.channel is channel]
     if test and not channel.is_inbox:
         return [
@@ -75,6 +77,7 @@ def _is_configured(name: str) -> bool:
 
 def clear(**_: Any) -> None:
     """Discard all providers, because a setting changed."""
+    _names.cache_clear()
     providers_for.cache_clear()
     get_provider.cache_clear()
 

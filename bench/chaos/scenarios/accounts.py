@@ -17,13 +17,14 @@ from ..installation import (
     provider_requests,
     run_installation,
 )
-from ..load import Body, mail_body
+from ..load import NEWS, Body, mail_body
 from .failover import given_up
 
 FIRST, SUCCESSOR = "first", "successor"
 FINAL_SECONDS = 600.0
 UNANSWERED_EVERY = 20
-"""Every so many mails, the provider takes one without an answer, and reports it 20 s later."""
+"""Every so many mails, the provider takes one without an answer, and reports it 20 s later. It is
+of a type that allows no copy, so that none may be sent by the other account."""
 
 
 @scenario(
@@ -97,8 +98,10 @@ def _start_account(installation: Installation, name: str) -> dict[str, str]:
 
 
 def _body(number: int) -> Body:
-    is_unanswered = number % UNANSWERED_EVERY == UNANSWERED_EVERY - 1
-    return mail_body(number, to="timeout" if is_unanswered else "user", priority="critical")
+    if number % UNANSWERED_EVERY < UNANSWERED_EVERY - 1:
+        return mail_body(number, priority="critical")
+    # A type that allows no copy, and no critical priority.
+    return mail_body(number, to="timeout", type="marketing", content=NEWS, data={}, priority="high")
 
 
 def _undelivered(evidence: Evidence) -> int:
