@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ class EmailApi:
             request,
             reply_to=reply_address,
             files=files,
-            reference=request.reference,
+            reference=self._reference(request),
             timeout=timeout,
             extra=extra,
         )
@@ -125,9 +125,26 @@ class EmailApi:
         """Read the events of a verified webhook. Raises ValueError."""
         return email_webhooks.parse_webhook(self.kind, raw)
 
+    def _reference(self, request: SendRequest) -> str:
+        return request.reference
+
     def _pause(self, headers: Mapping[str, str]) -> float | None:
         """Return the pause in seconds, from the provider's own header or from Retry-After."""
         own = headers.get(self.kind.pause_header or "", "")
         if own.isascii() and own.isdigit():
             return http.clamp_pause(float(own))
         return http.retry_after_seconds(headers, now=self.clock())
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdempotentEmailApi(EmailApi):
+    """One that takes repeats of a request as one; see :class:`.contract.IdempotentProvider`."""
+
+    @property
+    def idempotency(self) -> timedelta:
+        """How long the provider remembers a key."""
+        return self.kind.idempotency or timedelta()
+
+    def _reference(self, request: SendRequest) -> str:
+        # The bytes of a repeat are those of the first request, with the first reference.
+        return request.idempotency_key or request.reference

@@ -6,7 +6,7 @@ of answers, and signatures are ours. See docs/decisions/0073-email-services.md.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from domain.errors import FailureCode
@@ -76,6 +76,8 @@ class EmailKind:
     """Whether each event has an ID. Otherwise an equal event counts once."""
     verify: Callable[[WebhookRequest, WebhookSecrets, datetime], None]
     """Raises InvalidSignatureError."""
+    idempotency: timedelta | None = None
+    """How long a key is remembered; None: repeats are new messages."""
     request_headers: Callable[[SendRequest], Mapping[str, str]] = _nothing
     mail_headers: Callable[[SendRequest], Mapping[str, str]] = _nothing
     """Headers of the mail beside those that every mail has."""

@@ -170,7 +170,7 @@ def _mailbox(name: str, address: str) -> str:
 def _attachment(file: AttachmentFile, content_type: str) -> MIMEBase:
     """Return an attachment whose bytes anymail sends as they are.
 
-    It decodes text. That in another encoding than its type says is sent as bytes.
+    It decodes text, and encodes it again. Any bytes are text of Latin-1.
     """
     media = parse_media_type(content_type)
     name, parameters = (media.name, dict(media.parameters)) if media else (BINARY, {})
@@ -178,7 +178,7 @@ def _attachment(file: AttachmentFile, content_type: str) -> MIMEBase:
         try:
             file.content.decode(parameters.setdefault("charset", "utf-8"))
         except (LookupError, ValueError):
-            name, parameters = BINARY, {}
+            parameters["charset"] = "iso-8859-1"
     part = MIMEBase(*name.split("/", 1), policy=None, **parameters)
     part.set_payload(file.content)
     part.add_header("Content-Disposition", "attachment", filename=file.filename)

@@ -79,11 +79,12 @@ def account(
     mail: Mapping[str, Any],
 ) -> "EmailApi":
     """Return an account of a kind."""
-    from .email_api import EmailApi
+    from .email_api import EmailApi, IdempotentEmailApi
     from .email_kinds import WebhookSecrets
 
     row = import_module(f"{__package__}.{kind}.kind").KIND
-    return EmailApi(
+    build = EmailApi if row.idempotency is None else IdempotentEmailApi
+    return build(
         kind=row,
         name=name,
         options=options,

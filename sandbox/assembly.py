@@ -14,7 +14,7 @@ from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
 from .providers.google_oauth.tokens import AccessTokens
-from .providers.mail_apis import postmark
+from .providers.mail_apis import mailgun, postmark, resend
 from .providers.rooms.discord import Discord
 from .providers.rooms.receiver import WebhookReceiver
 from .providers.rooms.slack import SlackBot, SlackWebhook
@@ -30,7 +30,11 @@ from .providers.whatsapp import events as whatsapp_events
 from .providers.whatsapp.provider import WhatsApp
 from .providers.whatsapp.templates import Templates
 
-MAIL_APIS = ((postmark.Postmark, postmark.Webhooks),)
+MAIL_APIS = (
+    (postmark.Postmark, postmark.Webhooks),
+    (resend.Resend, resend.Webhooks),
+    (mailgun.Mailgun, mailgun.Webhooks),
+)
 """The providers of email beside SendGrid, and the formats of their webhooks."""
 
 

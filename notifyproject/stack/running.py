@@ -252,6 +252,17 @@ def _mail_apis(addresses: Addresses, account: MailAccounts) -> dict[str, dict[st
             "POSTMARK_WEBHOOK_SECRET": password,
             "POSTMARK_URL": f"{url}/postmark",
         },
+        "resend": {
+            "RESEND_API_KEY": "local-stack",
+            "RESEND_WEBHOOK_SECRET": account.resend_signing_secret,
+            "RESEND_URL": f"{url}/resend",
+        },
+        "mailgun": {
+            "MAILGUN_API_KEY": "local-stack",
+            "MAILGUN_SIGNING_KEY": account.mailgun_signing_key,
+            "MAILGUN_WEBHOOK_SECRET": password,
+            "MAILGUN_URL": f"{url}/mailgun",
+        },
     }
     named = split_list(os.environ.get("EMAIL_PROVIDER", ""))
     return {next(iter(known[name])): known[name] for name in named if name in known}

@@ -28,6 +28,8 @@ OPEN = {
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",
     "webhooks/postmark": "a password in the URL is the authentication",
+    "webhooks/resend": "the signature is the authentication",
+    "webhooks/mailgun": "the signature and a password are the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
     "webhooks/ses": "the signature is the authentication",
     "webhooks/twilio": "the signature is the authentication",

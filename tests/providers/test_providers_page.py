@@ -16,11 +16,14 @@ from providers import aws_errors, http
 from providers.aws_errors import ErrorRule
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.discord import provider as discord
+from providers.discovery import SPECS
 from providers.email_kinds import EmailKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
 from providers.mail_replies import CODE_SUBJECTS, Subject
+from providers.mailgun import kind as mailgun
 from providers.postmark import kind as postmark
+from providers.resend import kind as resend
 from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
 from providers.room_client import RoomRule
 from providers.sendgrid import provider as sendgrid_provider
@@ -52,6 +55,16 @@ FIELDS: Mapping[tuple[str, str | None], str] = {
     ("sendgrid", r"from\b.*"): ", about `from`",
     ("Postmark", postmark.ABOUT_RECIPIENT): ", about `To`",
     ("Postmark", postmark.ABOUT_SENDER): ", about `From`",
+    ("Resend", resend.ABOUT_RECIPIENT): ", about `to`",
+    ("Resend", resend.ABOUT_SENDER): ", about `from` or its domain",
+    ("Resend", resend.ABOUT_KEY): ", *API key is invalid*",
+    ("Resend", resend.TEST_RECIPIENTS): ", *only send testing emails*",
+    ("Mailgun", mailgun.WRONG_PATH): ", *Mailgun Magnificent API*",
+    ("Mailgun", mailgun.TEST_RECIPIENTS): ", *for test purposes only*",
+    ("Mailgun", mailgun.NOT_ALLOWED): ", *not allowed to send*, or the account is disabled",
+    ("Mailgun", mailgun.LIMITED): ", a *limit* that is *exceeded* or *reached*",
+    ("Mailgun", mailgun.ABOUT_RECIPIENT): ", about `to`",
+    ("Mailgun", mailgun.ABOUT_SENDER): ", about `from`",
     ("sendgrid", r"personalizations\.\d+\.to(\.\d+(\.email)?)?"): ", about `personalizations.*.to`",
 }
 """The meaning of each rule's pattern."""
@@ -107,6 +120,8 @@ def tables() -> Mapping[str, str]:
         "Amazon SES: responses without a known error": _rules("ses", aws_errors.STATUS_RULES),
         "Amazon SES: receipts": _reported(ses_webhooks.EVENT_KINDS),
         "Amazon SES: bounces": _effects("SES's type and subtype", ses_webhooks.BOUNCES),
+        **_email_api(resend.KIND),
+        **_email_api(mailgun.KIND),
         "SMTP: responses": _described((*smtp_replies.RULES, OTHER_REPLY)),
         "SMTP: what a reply speaks of": _subjects(),
         "Firebase: responses": _described(responses.RULES),
@@ -395,6 +410,8 @@ def test_every_provider_is_on_the_page() -> None:
         "SendGrid",
         "Postmark",
         "Amazon SES",
+        "Resend",
+        "Mailgun",
         "SMTP",
         "Firebase",
         "WhatsApp",
@@ -403,7 +420,7 @@ def test_every_provider_is_on_the_page() -> None:
     )
     for name in (*senders, "Slack by webhooks", "Slack by a bot", "Teams", "Discord", "webhooks"):
         assert name in PAGE
-    assert len(SUBJECTS) == 14
+    assert len(SUBJECTS) == len(SPECS)
 
 
 def test_numbers_match_the_code() -> None:

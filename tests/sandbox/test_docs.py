@@ -10,7 +10,7 @@ from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
-from sandbox.providers.mail_apis import postmark
+from sandbox.providers.mail_apis import mailgun, postmark, resend
 from sandbox.providers.rooms import discord, receiver, slack, teams
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
@@ -53,6 +53,8 @@ def names(row: Outcome, pattern: str) -> str:
         ("webhook of Discord", discord.OUTCOMES, "{}-…"),
         ("receiver", receiver.OUTCOMES, "{}-…"),
         ("address at Postmark", postmark.OUTCOMES, "{}@"),
+        ("address at Resend", resend.OUTCOMES, "{}@"),
+        ("address at Mailgun", mailgun.OUTCOMES, "{}@"),
     ],
 )
 def test_magic_recipients_are_documented(heading: str, outcomes: Outcomes, pattern: str) -> None:

@@ -71,6 +71,10 @@ def good(url: str, account: str) -> dict[str, str]:
         "POSTMARK_SERVER_TOKEN": "a-token-of-tests",
         "POSTMARK_WEBHOOK_SECRET": "a-password-of-webhooks",
         "POSTMARK_URL": f"{url}/postmark",
+        "RESEND_API_KEY": "a-key-of-tests",
+        "RESEND_URL": f"{url}/resend",
+        "MAILGUN_API_KEY": "a-key-of-tests",
+        "MAILGUN_URL": f"{url}/mailgun",
     }
 
 

@@ -197,15 +197,16 @@ def _odd_body(outcome: Outcome) -> bytes:
     return {EMPTY: b"{}", NOT_JSON: PAGE}.get(outcome.name, b"")
 
 
-def shared_outcomes(*steps: Step) -> tuple[Outcome, ...]:
+def shared_outcomes(*steps: Step, server_error: int = 500) -> tuple[Outcome, ...]:
     """Return the outcomes that don't depend on the provider. ``steps`` follow an acceptance."""
+    text = f"{server_error}, until the address is let through."
     return (
         accepted("no-events", "Accepted, and never an event: for tests that send them."),
-        refused("server-error", 500, "500, until the address is let through.", "error"),
+        refused("server-error", server_error, text, "error"),
         refused(
             "flaky",
-            500,
-            "500 twice for an address, then accepted; then from the start.",
+            server_error,
+            f"{server_error} twice for an address, then accepted; then from the start.",
             initial_failures=2,
         ),
         refused("unavailable", 503, "503."),

@@ -71,7 +71,7 @@ LONG = "X" * 41
     "given, expected",
     [
         (
-            {"PROVIDER_EU_KIND": "mailgun"},
+            {"PROVIDER_EU_KIND": "mandrill"},
             [f"PROVIDER_EU_KIND: expected one of {ALL_KINDS}."],
         ),
         # A device's token belongs to its project.

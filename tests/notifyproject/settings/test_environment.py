@@ -71,7 +71,7 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
             )
         ],
         *[("RATE_LIMITS", text) for text in ("600", "inbox:many", "all:1", "read:-1", "read:1.5")],
-        *[("PROVIDER_MAX_PER_SECOND", text) for text in ("14", "mailgun:1", "smtp=14", ":1")],
+        *[("PROVIDER_MAX_PER_SECOND", text) for text in ("14", "mandrill:1", "smtp=14", ":1")],
         *[("WEB_CLIENT_SECONDS", text) for text in ("0", "nan", "601", "10s")],
         *[("EMAIL_PROVIDER", text) for text in ("mandrill", "SendGrid", "SMTP", "smtp,smtp", ",")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
@@ -254,7 +254,7 @@ def configured(**variables: str) -> dict[str, Any]:
 
 SANDBOX_MAIL = {"SENDGRID_URL": "", "SENDGRID_API_KEY": "SG.sandbox"}
 EU = "https://eu.example.com"
-RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8), "twilio": (1.0, 1)}
+RATES = {"resend": (5.0, 1), "fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8), "twilio": (1.0, 1)}
 
 
 @each_case(
@@ -275,7 +275,10 @@ RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8), "twilio": (1.0, 1)}
         ({"SMTP_SECURITY": "tls"}, {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": True}),
         ({}, {"EMAIL_TIMEOUT": 15, "EMAIL_REPLY_TO": None, "PROVIDER_RATES": RATES}),
         ({"EMAIL_REPLY_TO": "Ada <a@example.com>"}, {"EMAIL_REPLY_TO": "Ada <a@example.com>"}),
-        ({"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0,twilio:0"}, {"PROVIDER_RATES": {}}),
+        (
+            {"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0,twilio:0,resend:0"},
+            {"PROVIDER_RATES": {}},
+        ),
         (
             {"PROVIDER_MAX_PER_SECOND": "smtp:1000"},
             {"PROVIDER_RATES": RATES | {"smtp": (1_000.0, 100)}},

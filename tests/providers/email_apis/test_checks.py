@@ -11,7 +11,11 @@ from tests.providers.email_apis.cases import EVERY
 from tests.providers.email_apis.kinds import KindCase
 from tests.providers.email_apis.test_imports import VARIABLES
 
-SECRETS = {"postmark": ["POSTMARK_WEBHOOK_SECRET"]}
+SECRETS = {
+    "postmark": ["POSTMARK_WEBHOOK_SECRET"],
+    "resend": ["RESEND_WEBHOOK_SECRET"],
+    "mailgun": ["MAILGUN_WEBHOOK_SECRET", "MAILGUN_SIGNING_KEY"],
+}
 
 
 def ids(name: str, *functions: str) -> list[str]:

@@ -58,5 +58,9 @@ def test_process_with_one_loads_it_before_the_first_mail(name: str) -> None:
     assert loaded(EMAIL_PROVIDER=name, **variables) == [[name], True]
 
 
-VARIABLES = {"postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests"}}
+VARIABLES = {
+    "postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests"},
+    "resend": {"RESEND_API_KEY": "a-key-of-tests"},
+    "mailgun": {"MAILGUN_API_KEY": "a-key-of-tests"},
+}
 """What turns each on."""

@@ -6,6 +6,7 @@ import json
 import logging
 import mimetypes
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 
@@ -52,7 +53,9 @@ def sent(case: KindCase, **fields: Any) -> str:
     body = request.body or b""
     if body.startswith(b"{"):
         return json.dumps(json.loads(body), ensure_ascii=False)
-    return body.decode(errors="replace")
+    text = body.decode(errors="replace")
+    is_form = request.headers["Content-Type"] == "application/x-www-form-urlencoded"
+    return unquote_plus(text) if is_form else text
 
 
 @EVERY
@@ -66,8 +69,7 @@ def test_mail_has_every_part(case: KindCase) -> None:
 @EVERY
 def test_name_with_special_characters_remains_one_recipient(case: KindCase) -> None:
     for name in ('Lovelace, "Ada"; <x>', "Ada: Countess", "Zażółć", "a@b.example", "\\"):
-        request = case.account().build(outbound(recipient=ADDRESS, recipient_name=name)).request
-        assert request.body.count(ADDRESS.encode()) == 1
+        assert sent(case, recipient=ADDRESS, recipient_name=name).count(ADDRESS) == 1
         accepted = case.account().build(outbound(recipient=ADDRESS, recipient_name=name))
         assert [found.addr_spec for found in recipients(accepted)] == [ADDRESS]
 
@@ -164,5 +166,5 @@ def test_type_of_an_attachment_fits_the_name_where_it_must(case: KindCase) -> No
     for part, file in zip(builder._attachments(FILES), FILES, strict=True):
         assert isinstance(part, email.message.Message)
         guessed = mimetypes.guess_type(file.filename)[0]
-        if case.kind.types_follow_names and guessed and not guessed.startswith("text/"):
+        if case.kind.types_follow_names and guessed:
             assert part.get_content_type() == guessed

@@ -33,7 +33,10 @@ from tests.support.providers.webhook_requests import webhook_request
 from tests.support.waiting import LIMIT, SHORT, until
 
 K, E = ReceiptKind, AddressEffect
-AMBIGUOUS = {"timeout", "timeout-lost", "reset", "truncated", "empty", "not-json"}
+AMBIGUOUS = {
+    *("timeout", "timeout-lost", "reset", "truncated", "empty", "not-json"),
+    "failed-later",
+}
 LATER = {"ratelimit", "ratelimit-once", "server-error", "flaky", "unavailable", "bad-gateway"}
 """Refused for now, by every kind."""
 OWN: Mapping[str, Mapping[str, type[ProviderError]]] = {
@@ -47,7 +50,26 @@ OWN: Mapping[str, Mapping[str, type[ProviderError]]] = {
             ("invalid-sender", "no-credits", "pending", "firewall"), ProviderUnavailableError
         ),
     },
+    "resend": {
+        "concurrent": TransientError,
+        "invalid": InvalidRecipientError,
+        "invalid-message": PermanentError,
+        "too-large": PermanentError,
+        **dict.fromkeys(
+            ("invalid-sender", "unverified", "test-recipients", "quota"), ProviderUnavailableError
+        ),
+    },
+    "mailgun": {
+        "limit": TransientError,
+        "invalid": InvalidRecipientError,
+        "invalid-message": PermanentError,
+        "too-large": PermanentError,
+        **dict.fromkeys(
+            ("invalid-sender", "sandbox-domain", "unverified", "unpaid"), ProviderUnavailableError
+        ),
+    },
 }
+SENT = (K.SENT, None)
 EVENTS: Mapping[str, Mapping[str, list[tuple[ReceiptKind, AddressEffect | None]]]] = {
     "postmark": {
         "bounce": [(K.BOUNCED, E.HARD_BOUNCE)],
@@ -59,6 +81,29 @@ EVENTS: Mapping[str, Mapping[str, list[tuple[ReceiptKind, AddressEffect | None]]
         "spam": [(K.DELIVERED, None), (K.COMPLAINED, E.COMPLAINT)],
         "unsubscribed": [(K.DELIVERED, None), (K.UNSUBSCRIBED, E.UNSUBSCRIBED)],
     },
+    "resend": {
+        "bounce": [SENT, (K.BOUNCED, E.HARD_BOUNCE)],
+        "soft-bounce": [SENT, (K.BOUNCED, E.SOFT_BOUNCE)],
+        "content-bounce": [SENT, (K.BLOCKED, None)],
+        "new-type": [SENT, (K.BOUNCED, E.SOFT_BOUNCE)],
+        "delayed": [SENT, (K.DEFERRED, None), (K.DELIVERED, None)],
+        "suppressed": [(K.REJECTED, E.HARD_BOUNCE)],
+        "spam": [SENT, (K.DELIVERED, None), (K.COMPLAINED, E.COMPLAINT)],
+    },
+    "mailgun": {
+        "bounce": [(K.BOUNCED, E.HARD_BOUNCE)],
+        "full": [(K.BOUNCED, E.SOFT_BOUNCE)],
+        "refused-sender": [(K.BLOCKED, None)],
+        "transient": [(K.DEFERRED, None), (K.DELIVERED, None)],
+        "old": [(K.FAILED, None)],
+        "suppressed": [(K.REJECTED, E.HARD_BOUNCE)],
+        "rejected": [(K.REJECTED, None)],
+        "spam": [(K.DELIVERED, None), (K.COMPLAINED, E.COMPLAINT)],
+        "unsubscribed": [(K.DELIVERED, None), (K.UNSUBSCRIBED, E.UNSUBSCRIBED)],
+    },
+}
+DELIVERED: Mapping[str, list[tuple[ReceiptKind, AddressEffect | None]]] = {
+    "resend": [SENT, (K.DELIVERED, None)],
 }
 """What the events of an accepted mail mean, if they aren't just a delivery."""
 OUTCOMES = {api.name: api.outcomes for api, _ in MAIL_APIS}
@@ -160,7 +205,9 @@ def test_each_outcome_has_its_class(case: KindCase, outcome: Outcome, running: R
     if outcome.name in ("ratelimit", "ratelimit-once"):
         assert result.retry_after == QUICK.rate_limit
     if outcome.accepted and outcome.steps and not outcome.has_late_events:
-        wanted = EVENTS[case.name].get(outcome.name, [(K.DELIVERED, None)])
+        wanted = EVENTS[case.name].get(
+            outcome.name, DELIVERED.get(case.name, [(K.DELIVERED, None)])
+        )
         until(lambda: len(running.receipts(case, reference)) >= len(wanted))
         found = running.receipts(case, reference)
         assert [(receipt.kind, receipt.address_effect) for receipt in found] == wanted

@@ -15,9 +15,13 @@ from tests.support.clients.sandbox import QUICK, Box
 
 GOOD: Mapping[str, Mapping[str, str]] = {
     "postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests", "POSTMARK_URL": "{}/postmark"},
+    "resend": {"RESEND_API_KEY": "a-key-of-tests", "RESEND_URL": "{}/resend"},
+    "mailgun": {"MAILGUN_API_KEY": "a-key-of-tests", "MAILGUN_URL": "{}/mailgun"},
 }
 WRONG: Mapping[str, Mapping[str, str]] = {
     "postmark": {"POSTMARK_SERVER_TOKEN": "revoked-key"},
+    "resend": {"RESEND_API_KEY": "revoked-key"},
+    "mailgun": {"MAILGUN_API_KEY": "revoked-key"},
 }
 EVERY = pytest.mark.parametrize("name", list(GOOD))
 
@@ -59,3 +63,15 @@ def test_test_token_of_postmark_is_accepted(box: Box) -> None:
 def test_sender_that_postmark_refuses_is_rejected(box: Box) -> None:
     with pytest.raises(RejectedError, match="422: check the sender"):
         check("postmark", box, POSTMARK_MESSAGE_STREAM="unknown")
+
+
+def test_key_of_resend_that_may_only_send_is_accepted(box: Box) -> None:
+    check("resend", box, RESEND_API_KEY="sending-only-key")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"MAILGUN_DOMAIN": "unknown.example.com"}, {"MAILGUN_URL": "{}/mailgun/v3"}]
+)
+def test_wrong_domain_or_url_of_mailgun_is_rejected(wrong: dict[str, str], box: Box) -> None:
+    with pytest.raises(RejectedError, match="check the key, the domain"):
+        check("mailgun", box, **{n: v.format(box.sandbox.url) for n, v in wrong.items()})

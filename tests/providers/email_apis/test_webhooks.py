@@ -10,7 +10,9 @@ from providers.contract import InvalidSignatureError, WebhookResult
 from providers.email_api import EmailApi
 from tests.providers.email_apis.cases import EVERY
 from tests.providers.email_apis.kinds import ADDRESS, NOW, REFERENCE, KindCase
+from tests.providers.email_apis.mailgun import MAILGUN
 from tests.support.providers.webhook_requests import webhook_request
+from tests.support.tables import each_case
 
 Call = tuple[str, Mapping[str, str], bytes]
 
@@ -118,3 +120,38 @@ def test_signed_nonsense_is_unreadable(case: KindCase) -> None:
     for raw in (b"", b"{", b"null", b"7", b'"x"', b"\xff", b"{}", b'{"a": 1}', b"[" * 9_000):
         with pytest.raises((ValueError, InvalidSignatureError)):
             parse(account, case.sign(raw, True), raw)
+
+
+def changed_signature(**fields: str) -> bytes:
+    found = json.loads(MAILGUN.encode(MAILGUN.events[0].event, True))
+    found["signature"] |= fields
+    return json.dumps(found).encode()
+
+
+@each_case(
+    "fields",
+    [
+        {"signature": ""},
+        {"signature": "0" * 64},
+        {"signature": "é" * 64},
+        {"token": ""},
+        {"token": "another"},
+        {"timestamp": "1"},
+        {"timestamp": str(int(NOW.timestamp()) + 1)},
+        {"timestamp": str(int(NOW.timestamp()) + 10_000)},
+        {"timestamp": "soon"},
+    ],
+)
+def test_changed_signature_of_mailgun_is_refused(fields: dict[str, str]) -> None:
+    raw = changed_signature(**fields)
+    with pytest.raises(InvalidSignatureError):
+        parse(MAILGUN.account(), MAILGUN.sign(raw, True), raw)
+
+
+def test_other_event_with_a_used_token_of_mailgun_has_its_id_and_so_no_effect() -> None:
+    """The signature doesn't cover the event, so that somebody who knows one could forge another."""
+    raw = genuine(MAILGUN)
+    forged = raw.replace(b'"delivered"', b'"complained"')
+    assert forged != raw
+    found = [parse(MAILGUN.account(), MAILGUN.sign(r, True), r).receipts for r in (raw, forged)]
+    assert found[0][0].event_id == found[1][0].event_id

@@ -1,0 +1,32 @@
+"""Email by Mailgun."""
+
+from typing import Any
+
+from ..email_spec import email_spec
+from .variables import Settings
+
+
+def check(environment: Any, **options: Any) -> None:
+    """See :func:`.setup.check`."""
+    from . import setup
+
+    setup.check(environment, **options)
+
+
+def options(values: Settings) -> dict[str, str]:
+    """Return the arguments of anymail's backend. Without a domain, it takes the sender's."""
+    found = {"api_key": values.MAILGUN_API_KEY, "api_url": f"{values.MAILGUN_URL}/v3"}
+    return found | ({"sender_domain": values.MAILGUN_DOMAIN} if values.MAILGUN_DOMAIN else {})
+
+
+PROVIDER = email_spec(
+    label="Mailgun",
+    variables=Settings,
+    credential="MAILGUN_API_KEY",
+    options=options,
+    secrets=lambda values: {
+        "password": values.MAILGUN_WEBHOOK_SECRET,
+        "signing_key": values.MAILGUN_SIGNING_KEY,
+    },
+    check=check,
+)

@@ -1,0 +1,20 @@
+"""Checks of the settings."""
+
+from collections.abc import Iterator
+
+from django.core.checks import CheckMessage
+
+from .. import email_checks
+from ..spec import Account
+from . import PROVIDER
+
+
+def check_settings(account: Account) -> Iterator[CheckMessage]:
+    """Report invalid or missing settings of Mailgun."""
+    return email_checks.check_settings(PROVIDER, account, credential="MAILGUN_API_KEY")
+
+
+def check_server(account: Account) -> Iterator[CheckMessage]:
+    """Report what a server lacks."""
+    secrets = ("MAILGUN_SIGNING_KEY", "MAILGUN_WEBHOOK_SECRET")
+    return email_checks.check_server(PROVIDER, account, *secrets)

@@ -1,0 +1,143 @@
+"""Mailgun's answers and events."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from domain.errors import FailureCode, Reach
+
+from ..bounces import PERMANENT_FAILURE, SUBJECTS, subject_of
+from ..contract import AddressEffect, ReceiptKind
+from ..email_kinds import EmailKind, Event, EventRule, Refusal, text_of
+from ..email_webhooks import verify_mailgun
+from ..http import as_object
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import ResponseRule
+
+CLIENT_ERRORS = range(400, 500)
+WRONG_PATH = r"(?is).*Mailgun Magnificent API.*"
+TEST_RECIPIENTS = r"(?is).*for test purposes only.*"
+NOT_ALLOWED = r"(?is).*(not allowed to send|account (is|has been) (disabled|suspended)).*"
+LIMITED = r"(?is).*limit (has been )?(exceeded|reached).*"
+ABOUT_RECIPIENT = r"(?is)'?to'? parameter is not a valid.*"
+ABOUT_SENDER = r"(?is)'?from'? parameter is not a valid.*"
+RULES: Sequence[ResponseRule] = (
+    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailgun.", FailureCode.RATE_LIMITED),
+    ResponseRule((408,), Kind.TRANSIENT, "Mailgun did not receive the whole request in time."),
+    ResponseRule(
+        (500,), Kind.AMBIGUOUS, "Mailgun failed, and sometimes sends the message all the same."
+    ),
+    ResponseRule((200,), Kind.UNAVAILABLE, "Mailgun doesn't know the URL.", field=WRONG_PATH),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "A sandbox domain of Mailgun sends only to recipients that were authorized there.",
+        field=TEST_RECIPIENTS,
+        reach=Reach.UNCERTAIN,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "The domain or the Mailgun account may not send.",
+        field=NOT_ALLOWED,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.TRANSIENT,
+        "A limit of the Mailgun account is reached.",
+        FailureCode.RATE_LIMITED,
+        field=LIMITED,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.INVALID_RECIPIENT,
+        "Mailgun rejected the recipient's address.",
+        field=ABOUT_RECIPIENT,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "Mailgun rejected the configured sender.",
+        field=ABOUT_SENDER,
+    ),
+    ResponseRule(
+        (413,), Kind.PERMANENT, "The message exceeds Mailgun's size limit.", FailureCode.TOO_LARGE
+    ),
+    ResponseRule(
+        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
+        Kind.UNAVAILABLE,
+        "Mailgun rejected the configured key, domain, or URL.",
+    ),
+    ResponseRule((400,), Kind.PERMANENT, "Mailgun rejected the message."),
+)
+FAILED = "failed"
+OWN_REASONS = frozenset({"old", "suppress-bounce", "suppress-complaint", "suppress-unsubscribe"})
+"""Reasons that say more than the severity: the queue's time is over, or Mailgun never tried."""
+EVENTS: Mapping[str, EventRule] = {
+    "accepted": EventRule(ReceiptKind.QUEUED),
+    "delivered": EventRule(ReceiptKind.DELIVERED),
+    "opened": EventRule(ReceiptKind.OPENED),
+    "clicked": EventRule(ReceiptKind.CLICKED),
+    "complained": EventRule(ReceiptKind.COMPLAINED),
+    "unsubscribed": EventRule(ReceiptKind.UNSUBSCRIBED),
+    "failed permanent": EventRule(ReceiptKind.BOUNCED),
+    "failed temporary": EventRule(ReceiptKind.DEFERRED),
+    "failed old": EventRule(ReceiptKind.FAILED),
+    "failed suppress-bounce": EventRule(ReceiptKind.REJECTED, effect=AddressEffect.HARD_BOUNCE),
+    "failed suppress-complaint": EventRule(ReceiptKind.REJECTED, effect=AddressEffect.COMPLAINT),
+    "failed suppress-unsubscribe": EventRule(
+        ReceiptKind.REJECTED, effect=AddressEffect.UNSUBSCRIBED
+    ),
+    FAILED: EventRule(ReceiptKind.BOUNCED, effect=AddressEffect.SOFT_BOUNCE),
+    "rejected": EventRule(ReceiptKind.REJECTED),
+    "stored": EventRule(None),
+}
+"""By name, and by the severity or the reason of a failure."""
+
+
+def read_refusal(body: Mapping[str, Any]) -> Refusal:
+    """Return the text: there are no codes."""
+    return Refusal(text=text_of(body.get("message")))
+
+
+def event_name(event: Event) -> str:
+    """Return the event's name, with what tells failures apart."""
+    data = _data(event)
+    name, reason = text_of(data["event"]), text_of(data.get("reason"))
+    if name != FAILED:
+        return name
+    return f"{name} {reason if reason in OWN_REASONS else text_of(data.get('severity'))}"
+
+
+def refine(rule: EventRule, event: Event) -> EventRule:
+    """Return the rule of a permanent failure, of which the receiving server's words say more."""
+    if rule is not EVENTS["failed permanent"]:
+        return rule
+    status = as_object(_data(event).get("delivery-status"))
+    text = f"{text_of(status.get('enhanced-code'))} {text_of(status.get('message'))}".strip()
+    if not text:
+        # Mailgun calls it permanent, and nothing contradicts it.
+        return rule
+    code = status.get("code")
+    is_reply = isinstance(code, int) and code // 100 == PERMANENT_FAILURE // 100
+    subject = subject_of(code if is_reply and isinstance(code, int) else PERMANENT_FAILURE, text)
+    effect = SUBJECTS.get(subject)
+    return replace(rule, kind=rule.kind if effect else ReceiptKind.BLOCKED, effect=effect)
+
+
+def _data(event: Event) -> Event:
+    return as_object(event.get("event-data"))
+
+
+KIND = EmailKind(
+    label="Mailgun",
+    backend="anymail.backends.mailgun.EmailBackend",
+    webhook="anymail.webhooks.mailgun.MailgunTrackingWebhookView",
+    rules=RULES,
+    read_refusal=read_refusal,
+    events=EVENTS,
+    event_name=event_name,
+    refine=refine,
+    has_event_ids=True,
+    verify=verify_mailgun,
+)
