@@ -18,7 +18,7 @@ from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 from providers.contract import Provider, SendTarget
 
-from . import daily_units, provider_pauses, routing, settlement
+from . import daily_units, eligibility, provider_pauses, routing, settlement
 from .routing import Route
 from .runtime import SendingRuntime
 from .sending import InFlight, PreparedDelivery, Results, group_by_request, request_count
@@ -38,6 +38,9 @@ RATE_WAIT_SECONDS = 10.0
 """Longest time that a batch waits for the rate limiter. The deliveries that are left are held."""
 RATE_CHECK_SECONDS = 0.07
 """Interval of its requests to the rate limiter, whose burst is the messages of 0.1 s."""
+RECHECK_SECONDS = 2.0
+"""Deliveries that were prepared longer ago are checked again: their recipient may have opted out
+while they waited for capacity or for the rate."""
 MAX_SEND_SECONDS = 60.0
 """Longest wait for an answer: four times a request's timeout."""
 
@@ -78,7 +81,7 @@ class SendLoop:
         self._in_flight = InFlight(runtime.windows, clock)
         self._lanes: list[_Lane] = []
         self._is_single = False
-        self._rate_wait_end = time.monotonic()
+        self._rate_wait_end = self._prepared_at = time.monotonic()
 
     def run(self, deliveries: Sequence[PreparedDelivery]) -> None:
         """Send all deliveries that their leases leave time for; release the others."""
@@ -161,13 +164,15 @@ class SendLoop:
         """Route the groups, record the start of each attempt, and hand them to the event loop."""
         if not groups:
             return
-        by_reference = {
-            delivery.claimed.reference: delivery for group in groups for delivery in group
-        }
         now, names = self._clock(), [provider.name for provider in self._providers]
         began = time.monotonic()
         unused = sum(map(request_count, groups))
+        ended: list[NotSent] = []
         try:
+            deliveries = [delivery for group in groups for delivery in group]
+            if began - self._prepared_at > RECHECK_SECONDS:
+                deliveries, ended = _recheck(deliveries, now)
+            by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
             routes, not_sent = routing.choose_routes(
                 self._runtime,
                 [delivery.claimed for delivery in by_reference.values()],
@@ -200,7 +205,7 @@ class SendLoop:
         finally:
             lane.window.adjust(-unused)
         held = self._keep_rate_limited(not_sent, by_reference, now, began)
-        settlement.hold_or_end(held, self._clock(), self._report)
+        settlement.hold_or_end([*ended, *held], self._clock(), self._report)
 
     def _await_rate(self, lanes: Sequence[_Lane]) -> list[_Lane]:
         """Return the lanes whose next token is due. If none is, wait, and settle answers."""
@@ -301,6 +306,17 @@ class SendLoop:
         left = [delivery.claimed for group in lane.waiting for delivery in group]
         lane.waiting.clear()
         settlement.put_back(left, now, self._report)
+
+
+def _recheck(
+    deliveries: Sequence[PreparedDelivery], now: datetime
+) -> tuple[list[PreparedDelivery], list[NotSent]]:
+    """Return the deliveries that may still be sent, and why the others may not."""
+    ready, ended = eligibility.filter_eligible(
+        [delivery.claimed for delivery in deliveries], now=now, has_provider=True
+    )
+    left = {claimed.reference for claimed in ready}
+    return [delivery for delivery in deliveries if delivery.claimed.reference in left], ended
 
 
 def _for_route(route: Route, delivery: PreparedDelivery, now: datetime) -> PreparedDelivery:

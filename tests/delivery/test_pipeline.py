@@ -27,7 +27,8 @@ from notifications.store import acceptance, leases, recovery
 from notifications.store.acceptance import Accepted
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
-from notifyproject.platform import event_loop, process
+from notifyproject.platform import crash_points, event_loop, process
+from notifyproject.platform.crash_points import Boundary
 from providers.contract import NotAttemptedError, SendRequest
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
@@ -402,6 +403,32 @@ def test_single_delivery_without_a_token_takes_no_thread(
     report = dispatch(second)
     assert report.counts == {"pending": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [NOON + SECOND]
+
+
+def test_opt_out_while_a_delivery_waits_for_the_rate_is_respected(
+    fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A STOP may come between the check of a batch and the send of its last message."""
+    monkeypatch.setattr(send_loop, "RECHECK_SECONDS", 0.0)
+    settings.PROVIDER_RATES = {"fcm": (100.0, 1)}
+    addresses = ["one@example.com", "two@example.com", "three@example.com"]
+    ids = [many(1, recipient=Recipient(email=address))[0] for address in addresses]
+    left: list[str] = []
+
+    def reach(boundary: Boundary) -> None:
+        if boundary is Boundary.STARTED and not left:
+            left.extend(
+                address
+                for notification_id, address in zip(ids, addresses, strict=True)
+                if outcome(notification_id)[0] == "pending"
+            )
+            for address in left:
+                suppress(address)
+
+    monkeypatch.setattr(crash_points, "reach", reach)
+    report = dispatch(*ids, clock=utc_now)
+    assert report.counts == {"sent": 1, "suppressed": 2}
+    assert {request.recipient for request in fcm.seen} == {*addresses} - {*left}
 
 
 def test_worker_that_stops_while_it_waits_for_the_rate_releases_the_rest(
