@@ -385,8 +385,8 @@ def _check_text(
     elif problem := rules.problem(encoded):
         faults.append(TemplateFault(code="too_long", reason=f"With the example data: {problem}"))
     own = None if language == DEFAULT_LANGUAGE else language
-    sentence = templates.layout_words(own)["sms_opt_out"]
-    if is_marketing and sentence.casefold() not in text.casefold():
+    sentence = templates.missing_opt_out(text, locales=[own]) if is_marketing else None
+    if sentence is not None:
         reason = f"A marketing SMS says how to opt out: {sentence}"
         faults.append(TemplateFault(code="opt_out_missing", reason=reason))
     return faults

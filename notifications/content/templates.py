@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -120,6 +120,16 @@ def layout_words(locale: str | None) -> Mapping[str, str]:
         for language in language_chain(locale, _shipped_languages(LAYOUT))
     )
     return next(words for words in found if words is not None)
+
+
+def missing_opt_out(text: str, *, locales: Sequence[str | None]) -> str | None:
+    """Return the sentence by which a marketing SMS says how to opt out, if it lacks it.
+
+    In one of the languages is enough.
+    """
+    sentences = [layout_words(locale)["sms_opt_out"] for locale in locales]
+    has_one = any(sentence.casefold() in text.casefold() for sentence in sentences)
+    return None if has_one else sentences[0]
 
 
 @lru_cache(maxsize=256)

@@ -11,13 +11,15 @@ from devices.queries import PushTarget
 from domain.channels import PUSH, Channel
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
-from domain.states import DeliveryStatus
+from domain.states import Category, DeliveryStatus
 from notifications.store.new_notifications import NewNotification
 from recipients import service_windows
 from rooms import registry as rooms
 
 from ..catalog import limits, types
 from ..content import rendering
+from ..content.engine import TemplateError
+from ..content.templates import missing_opt_out
 from ..validation import FieldProblem
 from .content import find_text_problem
 
@@ -43,6 +45,7 @@ class WarningCode(StrEnum):
     """A warning about a message that is sent nevertheless."""
 
     MAY_BE_CLIPPED = "may_be_clipped"
+    OPT_OUT_MISSING = "opt_out_missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ def find_warnings(
         *(_find_missing_devices(notification) if are_channels_named else ()),
         *_find_closed_window(notification, now=now),
         *(() if are_channels_named else _find_refused_texts(notification)),
+        *_find_missing_opt_outs(notification),
         *_find_disabled_room(notification),
     )
 
@@ -123,6 +127,33 @@ def _find_refused_texts(notification: NewNotification) -> Iterator[AcceptanceWar
             detail = f"It fails when it is sent: {problem}"
             yield AcceptanceWarning(
                 channel=delivery.channel, code=FailureCode.TOO_LARGE, detail=detail
+            )
+
+
+def _find_missing_opt_outs(notification: NewNotification) -> Iterator[AcceptanceWarning]:
+    """Yield the marketing texts of the request that don't say how to opt out, as templates must."""
+    content = notification.content
+    if notification.category is not Category.MARKETING or content.template_id is not None:
+        return
+    for delivery in notification.deliveries:
+        if not delivery.channel.pays_by_part or delivery.status is not DeliveryStatus.PENDING:
+            continue
+        try:
+            message = rendering.render_message(
+                channel=delivery.channel,
+                content=content,
+                data=notification.data,
+                recipient=notification.recipient,
+            )
+        except TemplateError:
+            # Found by the check of the template.
+            continue
+        locales = (notification.recipient.locale, None)
+        if (sentence := missing_opt_out(message.text, locales=locales)) is not None:
+            yield AcceptanceWarning(
+                channel=delivery.channel,
+                code=WarningCode.OPT_OUT_MISSING,
+                detail=f"A marketing {delivery.channel.spec.label} says how to opt out: {sentence}",
             )
 
 

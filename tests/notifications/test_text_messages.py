@@ -10,6 +10,7 @@ from delivery.runtime import SendingRuntime
 from domain.channels import Channel
 from domain.content import Content, Recipient
 from domain.sms import TextRules
+from domain.states import Category
 from domain.time import utc_now
 from notifications import checks
 from notifications.catalog import texts as catalog
@@ -125,6 +126,30 @@ def test_text_on_a_named_channel_is_checked_once(
         content=Content(**LONG),
     )
     found = find_warnings(notification, are_channels_named=are_channels_named, now=utc_now())
+    assert [warning.code for warning in found] == expected
+
+
+@pytest.mark.usefixtures("db")
+@each_case(
+    "text, locale, category, expected",
+    [
+        ("News!", None, Category.MARKETING, ["opt_out_missing"]),
+        ("News! Reply STOP to opt out", "pt", Category.MARKETING, []),
+        ("Novidades! Responda STOP para deixar de receber", "pt", Category.MARKETING, []),
+        ("News!", None, Category.TRANSACTIONAL, []),
+    ],
+)
+def test_marketing_text_of_a_request_says_how_to_opt_out(
+    text: str, locale: str | None, category: Category, expected: list[str]
+) -> None:
+    notification = new(
+        type="alert",
+        category=category,
+        recipient=Recipient(phone=PORTUGAL, locale=locale),
+        deliveries=(NewDelivery(channel=Channel.SMS), NewDelivery(channel=Channel.EMAIL)),
+        content=Content(subject="News", body=text),
+    )
+    found = find_warnings(notification, are_channels_named=False, now=utc_now())
     assert [warning.code for warning in found] == expected
 
 
