@@ -32,7 +32,7 @@ SENT = frozenset({"sent", "delivered", "merged"})
     injects="one room answers 404 and one 429 beside others; then 300 alerts in a minute to one",
     shows="what concerns a room concerns no other; a flood is at most 60 posts and one digest",
     full={"others": 10, "rate": 4.0, "usual": 300, "seconds": 3_600},
-    short={"others": 4, "rate": 2.0, "usual": 30, "seconds": 90},
+    short={"others": 4, "rate": 2.0, "usual": 90, "seconds": 90},
 )
 def rooms_that_fail(*, others: int, rate: float, usual: int, seconds: int) -> Findings:
     """Post to other rooms before and beside those that fail; then repair one, and flood one."""
