@@ -1,4 +1,4 @@
-"""``notify pull``, ``diff``, ``lint``, ``push``, ``types generate``, and ``validate``.
+"""``notify``: the commands, their options, and their exit codes.
 
 Exit codes: 0; 1 for differences, findings, or refused types; 2 for invalid use and an unreachable
 server; 3 for a conflict.
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,17 +18,18 @@ import httpx
 
 from . import files, generate, lint, validate
 from .files import FileError, TypeFiles
+from .first_type import FIRST_SLUG, write_first_type
 from .lint import Finding
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
+from .profiles import FILE as PROFILES
+from .profiles import Profile, ProfileError, find_profile
 from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerError, ServerType
 
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
-URL, KEY = "NOTIFY_URL", "NOTIFY_API_KEY"
+URL, KEY, PROFILE = "NOTIFY_URL", "NOTIFY_API_KEY", "NOTIFY_PROFILE"
 DEFAULT_TYPES = Path("notify/types")
-TYPES = "types"
-VALIDATE = "validate"
-"""The command of commands that need no server."""
+INIT, PROMOTE, TYPES, VALIDATE = "init", "promote", "types", "validate"
 
 
 def main() -> None:
@@ -47,65 +48,91 @@ def run(
     """Run the command with these words. Return its exit code."""
     options = _parser().parse_args(words)
     out, err = out or sys.stdout, err or sys.stderr
-    if options.command == TYPES:
-        return _generate(options, out=out, err=err)
-    if options.command == VALIDATE:
-        return _validate(options, out=out, err=err)
-    url, key = options.url or environment.get(URL, ""), environment.get(KEY, "")
-    if not (url and key) and getattr(options, "server", True):
-        print(f"Set {URL} and {KEY}. The key needs the scope templates:write.", file=err)
-        return INVALID_USE
-    server = Server(url, key=key, transport=transport)
     try:
-        local = files.read_types(options.types) if options.types.is_dir() else {}
-        chosen = _Chosen(options.slugs)
+        if options.command in _WITHOUT_SERVER:
+            return _WITHOUT_SERVER[options.command](options, out)
+        return _call(options, environment, out=out, err=err, transport=transport)
+    except (FileError, ProfileError, ServerError, _InvalidUseError) as error:
+        print(error, file=err)
+        return INVALID_USE
+
+
+def _call(
+    options: argparse.Namespace,
+    environment: Mapping[str, str],
+    *,
+    out: TextIO,
+    err: TextIO,
+    transport: httpx.BaseTransport | None,
+) -> int:
+    profile = _profile(options, environment)
+    if not (profile.url and profile.key) and getattr(options, "server", True):
+        raise _InvalidUseError(
+            f"Set {URL} and {KEY}, or name a profile. The key needs the scope templates:write."
+        )
+    chosen = _Chosen(options.slugs)
+    with Server(profile.url, key=profile.key, transport=transport) as server:
         return _COMMANDS[options.command](
             _Run(
                 options=options,
                 server=server,
-                local=chosen.of(local),
+                local=chosen.of(_local(options, environment, transport)),
                 chosen=chosen,
                 out=out,
                 err=err,
             )
         )
-    except (FileError, ServerError, _UnknownTypeError) as error:
-        print(error, file=err)
-        return INVALID_USE
-    finally:
-        server.close()
 
 
-def _generate(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
+def _profile(options: argparse.Namespace, environment: Mapping[str, str]) -> Profile:
+    """Return the server of a command: of its options, else of the environment."""
+    if name := options.profile or environment.get(PROFILE):
+        found = find_profile(name, environment=environment)
+    else:
+        found = Profile(environment.get(URL, ""), environment.get(KEY, ""))
+    return replace(found, url=options.url or found.url)
+
+
+def _local(
+    options: argparse.Namespace,
+    environment: Mapping[str, str],
+    transport: httpx.BaseTransport | None,
+) -> dict[str, TypeFiles]:
+    """Return the types to compare with the server's: of the files, or of another server."""
+    if options.command == PROMOTE:
+        source = find_profile(options.source, environment=environment)
+        with Server(source.url, key=source.key, transport=transport) as server:
+            return {slug: each.files for slug, each in server.types().items()}
+    return files.read_types(options.types) if options.types.is_dir() else {}
+
+
+def _generate(options: argparse.Namespace, out: TextIO) -> int:
     if not any(getattr(options, language) for language in generate.LANGUAGES):
         named = " or ".join(f"--{language}" for language in generate.LANGUAGES)
-        print(f"Name the file to write: {named}.", file=err)
-        return INVALID_USE
-    try:
-        is_changed = generate.generate(options, out=out)
-    except FileError as error:
-        print(error, file=err)
-        return INVALID_USE
+        raise _InvalidUseError(f"Name the file to write: {named}.")
+    is_changed = generate.generate(options, out=out)
     return DIFFERENT if is_changed and options.check else OK
 
 
-def _validate(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
-    try:
-        kind = files.read_types(options.types).get(options.slug)
-        if kind is None:
-            print(f"There is no type {options.slug}.", file=err)
-            return INVALID_USE
-        found = [*validate.find_problems(kind, options.data)]
-    except FileError as error:
-        print(error, file=err)
-        return INVALID_USE
+def _validate(options: argparse.Namespace, out: TextIO) -> int:
+    kind = files.read_types(options.types).get(options.slug)
+    if kind is None:
+        raise _InvalidUseError(f"There is no type {options.slug}.")
+    found = [*validate.find_problems(kind, options.data)]
     for at, reason in found:
         print(f"{at}: {reason}", file=out)
     return DIFFERENT if found else OK
 
 
-class _UnknownTypeError(Exception):
-    """A name on the command line that is no type."""
+def _init(options: argparse.Namespace, out: TextIO) -> int:
+    for path in write_first_type(options.types, options.slug):
+        print(f"{path}: written", file=out)
+    print(f"To store it on a server: notify push {options.slug}", file=out)
+    return OK
+
+
+class _InvalidUseError(Exception):
+    """What the command line or the environment lacks, or names and isn't there."""
 
 
 class _Chosen:
@@ -119,10 +146,10 @@ class _Chosen:
         return {s: each for s, each in types.items() if not self._slugs or s in self._slugs}
 
     def check(self, *known: Mapping[str, Any]) -> None:
-        """Raise _UnknownTypeError for a name that none of these has."""
+        """Raise _InvalidUseError for a name that none of these has."""
         for slug in self._slugs:
             if not any(slug in types for types in known):
-                raise _UnknownTypeError(f"There is no type {slug}.")
+                raise _InvalidUseError(f"There is no type {slug}.")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -335,7 +362,8 @@ def _difference(slug: str, before: TypeFiles, after: TypeFiles) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-_COMMANDS = {"pull": _pull, "diff": _diff, "lint": _lint, "push": _push}
+_WITHOUT_SERVER = {INIT: _init, TYPES: _generate, VALIDATE: _validate}
+_COMMANDS = {"pull": _pull, "diff": _diff, "lint": _lint, "push": _push, PROMOTE: _push}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -353,6 +381,16 @@ def _parser() -> argparse.ArgumentParser:
     push.add_argument("--force", action="store_true", help="overwrite what the server has")
     push.add_argument("--breaking", action="store_true", help="publish schemas that refuse more")
     push.add_argument("--note", default="", help="what has changed")
+    promote = commands.add_parser(PROMOTE, help="publish one server's types on another")
+    promote.add_argument("--from", dest="source", required=True, help="the profile to read from")
+    promote.add_argument("--to", dest="profile", required=True, help="the profile to publish on")
+    promote.add_argument("--dry-run", action="store_true", help="check them and store nothing")
+    promote.add_argument("--force", action="store_true", help="overwrite what the other has")
+    promote.add_argument("--breaking", action="store_true", help="publish schemas that refuse more")
+    promote.add_argument("--note", default="", help="what has changed")
+    promote.set_defaults(publish=True, url=None)
+    init = commands.add_parser(INIT, help="write the files of a first type")
+    init.add_argument("slug", nargs="?", default=FIRST_SLUG, metavar="TYPE")
     of_types = commands.add_parser(TYPES, help="code for the data of types").add_subparsers(
         dest="subcommand", required=True
     )
@@ -361,10 +399,12 @@ def _parser() -> argparse.ArgumentParser:
     validator = commands.add_parser(VALIDATE, help="check the data of a request by a schema")
     validator.add_argument("slug", metavar="TYPE", help="the type of the request")
     validator.add_argument("data", type=Path, metavar="FILE", help="the request's data, as JSON")
-    for command in (pull, diff, lint_, push, generator, validator):
+    for command in (init, pull, diff, lint_, push, promote, generator, validator):
         command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
-    for command in (pull, diff, lint_, push):
+    for command in (pull, diff, lint_, push, promote):
         command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
-        command.add_argument("--url", help=f"the server, in place of {URL}")
         command.add_argument("--json", action="store_true", help="write JSON")
+    for command in (pull, diff, lint_, push):
+        command.add_argument("--url", help=f"the server, in place of {URL}")
+        command.add_argument("--profile", help=f"the server's name in the file of {PROFILES}")
     return parser

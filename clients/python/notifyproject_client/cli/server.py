@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -68,8 +68,10 @@ class Server:
             transport=transport,
         )
 
-    def close(self) -> None:
-        """Close the connections."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
         self._http.close()
 
     def types(self) -> dict[str, ServerType]:
