@@ -25,6 +25,8 @@ FLOOR_WINDOW = 512
 """Requests that the floor has in flight if the provider takes its time."""
 PEER_LATENCY = 100
 """Milliseconds for which the goal against the peer is set."""
+SES_LATENCY = 100
+"""Milliseconds until SES answers."""
 ROOM_LATENCY = 100
 """Milliseconds until rooms answer."""
 LOAD = 100
@@ -166,6 +168,38 @@ def _measure_with_latency(
         unit="",
         ours=median(rate["ours"]) / median(at_once),
         goals=(at_least(0.8),),
+    )
+
+
+def measure_ses(
+    bench: Bench, *, count: int, rounds: int, log_progress: Progress
+) -> Iterator[Figure]:
+    """Measure the rate of emails by SES, whose requests are signed, at SES_LATENCY."""
+    seconds = SES_LATENCY / 1000
+    with latency.run_sink(bench.fresh_folder("sink"), seconds=seconds, provider="ses") as url:
+        environment = {
+            "SES_ACCESS_KEY_ID": "AKIABENCH0000000001",
+            "SES_SECRET_ACCESS_KEY": "bench-secret",
+            "SES_URL": url,
+        }
+        drain = partial(
+            drain_with_service, bench, count=count, provider="ses", environment=environment
+        )
+        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
+    yield compare(
+        ours=[result.rate for result in found],
+        key="ses",
+        label=f"send {count:,} emails by SES, answered after {SES_LATENCY} ms",
+        unit="/s",
+        goals=(at_least(350),),
+        note="MIME of our own, signed requests",
+    )
+    yield compare(
+        ours=[result.cpu for result in found],
+        key="ses CPU",
+        label="… and what one costs",
+        unit="CPU µs",
+        note="the workers' processor time and mongod's",
     )
 
 

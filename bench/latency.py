@@ -1,6 +1,6 @@
-"""A SendGrid that answers every request with 202 after a latency.
+"""A SendGrid or an SES that accepts every request after a latency.
 
-``python -m bench.latency PORT SECONDS`` runs it.
+``python -m bench.latency PORT SECONDS PROVIDER`` runs it.
 """
 
 import asyncio
@@ -17,16 +17,20 @@ from notifyproject.stack.servers import HOST, Server
 
 BACKLOG = 4_096
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
-ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nX-Message-Id: %b\r\n\r\n"
+ACCEPTED = {
+    "sendgrid": b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nX-Message-Id: %b\r\n\r\n",
+    "ses": b'HTTP/1.1 200 OK\r\nContent-Length: 38\r\n\r\n{"MessageId":"%b"}',
+}
+"""The acceptance of each provider, with a message ID of 22 characters."""
 
 
 @contextmanager
-def run_sink(folder: Path, *, seconds: float) -> Iterator[str]:
+def run_sink(folder: Path, *, seconds: float, provider: str = "sendgrid") -> Iterator[str]:
     """Run the sink during the block; yield its URL."""
     port = servers.free_port()
     server = Server(
         name="latency-sink",
-        command=[sys.executable, "-m", "bench.latency", str(port), str(seconds)],
+        command=[sys.executable, "-m", "bench.latency", str(port), str(seconds), provider],
         data_dir=folder,
         port=port,
         is_ready=lambda: not servers.is_free(port),
@@ -41,8 +45,8 @@ def run_sink(folder: Path, *, seconds: float) -> Iterator[str]:
 class _Connection(asyncio.Protocol):
     """A connection to the sink; requests have a Content-Length."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float, accepted: bytes) -> None:
+        self._seconds, self._accepted = seconds, accepted
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -60,15 +64,17 @@ class _Connection(asyncio.Protocol):
 
     def _answer(self) -> None:
         if not self._transport.is_closing():
-            self._transport.write(ACCEPTED % secrets.token_hex(11).encode())
+            self._transport.write(self._accepted % secrets.token_hex(11).encode())
 
 
-async def _serve(port: int, seconds: float) -> None:
+async def _serve(port: int, seconds: float, accepted: bytes) -> None:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(seconds), HOST, port, backlog=BACKLOG)
+    server = await loop.create_server(
+        lambda: _Connection(seconds, accepted), HOST, port, backlog=BACKLOG
+    )
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1]), float(sys.argv[2])))
+    asyncio.run(_serve(int(sys.argv[1]), float(sys.argv[2]), ACCEPTED[sys.argv[3]]))
