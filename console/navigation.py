@@ -9,6 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
+from .widgets.links import MAY_SEND, START
+
 _BADGES = {
     "production": ("Production", "danger"),
     "local": ("Local", "info"),
@@ -90,6 +92,12 @@ NAVIGATION = (
             permission=_SEES_NOTIFICATIONS,
         ),
         menu_item("Notifications", "notifications", "notifications_notification"),
+        MenuItem(
+            title="Send a message",
+            icon="edit_note",
+            url_name=START,
+            permission=MAY_SEND,
+        ),
         menu_item("Broadcasts", "campaign", "notifications_broadcast"),
         menu_item(
             "Scheduled and held",

@@ -15,6 +15,7 @@ urlpatterns = [
     path("admin/search/", include("console.command_palette")),
     path("admin/refresh/", include("console.home")),
     path("admin/alerts/", include("console.own_alerts")),
+    path("admin/send/", include("console.sending.page")),
     path("admin/", admin.site.urls),
     path("", include("api.urls")),
 ]

@@ -27,6 +27,12 @@ INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 SYSTEM_CLIENT = "this service"
+CONSOLE_CLIENT = "console"
+"""The client of what staff send."""
+
+
+class TakenNameError(ValueError):
+    """A client of somebody else has the name of one of this service."""
 
 
 class TooManyKeysError(ValueError):
@@ -229,11 +235,27 @@ def _public_part(prefix: str, is_test: bool) -> str:
 
 def system_client_id(*, now: datetime) -> ObjectId:
     """Return the ID of the system client. It has no keys, and is created if missing."""
-    if (found := find_client(SYSTEM_CLIENT)) is not None:
+    return _own_client_id(SYSTEM_CLIENT, now=now)
+
+
+def console_client_id(*, now: datetime) -> ObjectId:
+    """Return the ID of the console's client. It has no keys, and is created if missing.
+
+    Raises TakenNameError if a client with scopes has its name: with a key, it would read what staff
+    send.
+    """
+    found = _own_client_id(CONSOLE_CLIENT, now=now)
+    if API_CLIENTS().find_one({"_id": found, "scopes": {"$ne": []}}, {"_id": 1}):
+        raise TakenNameError(CONSOLE_CLIENT)
+    return found
+
+
+def _own_client_id(name: str, *, now: datetime) -> ObjectId:
+    if (found := find_client(name)) is not None:
         return found
     try:
-        return create_client(name=SYSTEM_CLIENT, scopes=[], now=now)
+        return create_client(name=name, scopes=[], now=now)
     except DuplicateKeyError:
-        if (created_meanwhile := find_client(SYSTEM_CLIENT)) is None:
+        if (created_meanwhile := find_client(name)) is None:
             raise
         return created_meanwhile

@@ -15,9 +15,10 @@ from ..models import StaffUser
 ROLE_NAMES = frozenset({"viewer", "support", "operator", "admin"})
 ROLE_SUMMARIES = {
     "viewer": "Sees everything except accounts and whole addresses. Changes nothing.",
-    "support": "Finds messages and recipients, corrects an address, and resends one message.",
-    "operator": "Sees what viewers see. Retries, resends, cancels, pauses providers, reveals "
-    "addresses, suppresses addresses, and runs bulk operations.",
+    "support": "Finds messages and recipients, corrects an address, and sends or resends one "
+    "message.",
+    "operator": "Sees what viewers see. Sends, retries, resends, cancels, pauses providers, "
+    "reveals addresses, suppresses addresses, and runs bulk operations.",
     "admin": "Everything: also accounts, roles, API clients, types, limits, erasure, and export.",
 }
 """What each role allows, for people who assign them."""
@@ -27,6 +28,7 @@ OPERATOR_PERMISSIONS = frozenset(
     {
         "notifications.resend_notification",
         "notifications.resend_several",
+        "notifications.send_one",
         "notifications.retry_notification",
         "notifications.cancel_notification",
         "notifications.reschedule_notification",
@@ -72,9 +74,10 @@ SUPPORT_PERMISSIONS = frozenset(
         "devices.view_device",
         "notifications.resend_notification",
         "notifications.correct_address",
+        "notifications.send_one",
     }
 )
-"""All permissions of support: find, understand, correct, and resend one notification."""
+"""All permissions of support: find, understand, correct, and resend or send one notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

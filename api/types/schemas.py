@@ -62,6 +62,8 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     """JSON Schema of a request's data; null: none."""
     schema_mode: Annotated[SchemaMode, Meta(examples=["reject"])] = SchemaMode.REJECT
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
+    console_send: Annotated[bool, Meta(examples=[False])] = False
+    """Whether staff may send one message of it from the console."""
     is_active: Annotated[bool, Meta(examples=[True])]
     template_version: Annotated[int, Meta(examples=[0])]
     """The published version; 0 is the built-in one."""

@@ -108,7 +108,8 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     `types:admin`, and the variable's name in `confirm_not_sensitive`. So does switching off a
     critical type, such as one of login codes, or lowering its priority, but without a confirmation.
     So does changing the category, channels, room, plan, fallback, lifetime, lead time, WhatsApp
-    templates, schema, or rules of SMS of a type that is critical or has sensitive variables.
+    templates, schema, rules of SMS, or `console_send` of a type that is critical or has sensitive
+    variables.
     A variable that the published template may put into a request can't become sensitive.
     """
     before = types.read_type(slug)

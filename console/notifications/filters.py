@@ -6,11 +6,12 @@ from typing import Any
 from bson import ObjectId
 from django.http import HttpRequest
 
-from access.models import APIClient
+from access.clients import registry
+from access.models import APIClient, StaffUser
 from domain.errors import FailureCode
 from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
-from notifications.store.search_keys import INACTIVE_KEY
+from notifications.store.search_keys import INACTIVE_KEY, source_key
 from notifyproject.db.fields import choices
 from providers.labels import PROVIDERS
 
@@ -69,6 +70,12 @@ HAS_FAILED = {"failed_at": {"$ne": None}}
 """Condition on a delivery that failed, or expired while an outage held it."""
 
 
+def _sent_by(user_id: str) -> dict[str, Any]:
+    """Return the MongoDB condition that a member of staff sent it from the console."""
+    client_id = registry.find_client(registry.CONSOLE_CLIENT)
+    return {"search_keys": source_key(client_id, user_id)} if client_id else {"_id": None}
+
+
 def any_delivery(**fields: Any) -> dict[str, Any]:
     """Return the MongoDB condition that a single delivery has all these values."""
     return {"delivery": {"$elemMatch": fields}}
@@ -99,6 +106,12 @@ ClientFilter = choice_filter(
     "client",
     lambda: [(str(client.pk), client.name) for client in APIClient.objects.only("name")],
     condition=lambda value: {"client_id": ObjectId(value)},
+)
+SentByFilter = choice_filter(
+    "sent by",
+    lambda: [(str(user.pk), user.get_username()) for user in StaffUser.objects.only("username")],
+    parameter="sent_by",
+    condition=_sent_by,
 )
 AttemptsFilter = choice_filter(
     "attempts",

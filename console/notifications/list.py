@@ -149,6 +149,7 @@ class NotificationAdmin(NotificationListAdmin):
         filters.CategoryFilter,
         filters.PriorityFilter,
         filters.ClientFilter,
+        filters.SentByFilter,
         filters.AttemptsFilter,
         filters.DeletedFilter,
         filters.CreatedFilter,

@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from access.clients.registry import CONSOLE_CLIENT
 from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.states import OPEN, DeliveryStatus
@@ -57,6 +58,7 @@ from ..widgets.links import (
     PROVIDERS,
     RECIPIENT,
     SUPPRESSION,
+    url_to_send,
 )
 from . import presentation
 from .send_now import find_obstacles
@@ -241,6 +243,7 @@ def _constant(
         if user_id and may_view_recipient
         else None,
         "may_reveal": not unmasked and can_reveal_addresses(request.user),
+        "send_url": url_to_send(request, user_id) if user_id else None,
     }
 
 
@@ -425,20 +428,30 @@ def _delivery_interval(delivery: DeliveryDocument, *, now: datetime) -> int | No
 def _facts(document: NotificationDocument) -> list[tuple[str, str]]:
     client_id, content = document["client_id"], document["content"]
     template, version = content.get("template_id"), content.get("template_version")
+    client = names.client_names([client_id])[client_id]
     facts = (
         ("ID", str(document["_id"])),
-        ("Client", names.client_names([client_id])[client_id]),
+        ("Client", client),
         ("Category", document["category"]),
         ("Priority", document["priority"]),
         ("Entity ID", document.get("entity_id")),
         ("External ID", document.get("external_id")),
-        ("Source", document.get("source")),
+        *_origin(document, client),
         ("Idempotency key", document.get("idempotency_key")),
         ("Request ID", document.get("request_id")),
         ("Trace ID", tracing.trace_id(document.get("traceparent"))),
         ("Template", f"{template}, version {version}" if template and version else template),
     )
     return [(label, value) for label, value in facts if value]
+
+
+def _origin(document: NotificationDocument, client: str) -> list[tuple[str, str | None]]:
+    """Return the part of the client that sent it; of the console, the member of staff."""
+    source = document.get("source")
+    if client != CONSOLE_CLIENT or not source or not ObjectId.is_valid(source):
+        return [("Source", source)]
+    user_id = ObjectId(source)
+    return [("Sent by", names.staff_names([user_id]).get(user_id, source))]
 
 
 def _carried_digest(document: NotificationDocument) -> dict[str, Any] | None:

@@ -44,6 +44,7 @@ from ..widgets.links import (
     RECIPIENT,
     RECIPIENTS,
     SUPPRESSION,
+    url_to_send,
 )
 
 RECENT = 25  # Number of notifications on the page
@@ -98,6 +99,7 @@ def recipient_page(
         devices=[_device(device) for device in own_devices],
         sent=sent,
         may_see_sent=may_see_sent,
+        send_url=url_to_send(request, user_id),
         all_sent=f"{reverse(NOTIFICATIONS)}?{urlencode({'q': user_id})}",
         issuers=_issuers(),
         token_minutes=int(LIFETIME.total_seconds() // 60),

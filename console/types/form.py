@@ -225,7 +225,8 @@ class NotificationTypeForm(forms.ModelForm):
 
         model = NotificationType
         exclude = ("created_at", "updated_at", "template_version")
-        labels = {"is_active": "Active"}
+        labels = {"is_active": "Active", "console_send": "Send from the console"}
+        help_texts = {"console_send": "Staff may send one message of it. Not for a critical type."}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -58,6 +58,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
             "channels",
             "room",
             "notify_before_seconds",
+            "console_send",
         ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
         section("Plan", "plan_until", "plan", "fallback_channel", "fallback_after_seconds"),

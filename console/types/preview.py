@@ -87,16 +87,20 @@ def preview(
     document: NotificationTypeDocument, *, version: int, language: str, is_digest: bool = False
 ) -> Preview:
     """Return the preview of a version in a language, of one message or of a digest of three."""
-    sender = parse_mailbox(settings.EMAIL_FROM).label
-    site = urlsplit(settings.WEBPUSH_HOME_URL).netloc
     try:
         messages = _messages(document, version, language, is_digest=is_digest)
     except TemplateError as problem:
-        return Preview(channels=(), sender=sender, site=site, problem=str(problem))
-    channels = tuple(
-        _channel_preview(channel, message, document) for channel, message in messages.items()
+        return preview_of((), problem=str(problem))
+    return preview_of(
+        [channel_preview(channel, message, document) for channel, message in messages.items()]
     )
-    return Preview(channels=channels, sender=sender, site=site)
+
+
+def preview_of(channels: Sequence[ChannelPreview], *, problem: str | None = None) -> Preview:
+    """Return messages with the names of the sender and of the site that recipients see."""
+    sender = parse_mailbox(settings.EMAIL_FROM).label
+    site = urlsplit(settings.WEBPUSH_HOME_URL).netloc
+    return Preview(channels=channels, sender=sender, site=site, problem=problem)
 
 
 def languages(
@@ -151,9 +155,10 @@ def _messages(
     }
 
 
-def _channel_preview(
+def channel_preview(
     channel: Channel, message: Message, document: NotificationTypeDocument
 ) -> ChannelPreview:
+    """Return a channel's message as its template shows it."""
     spec = channel.spec
     return ChannelPreview(
         kind=spec.preview,

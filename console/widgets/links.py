@@ -25,6 +25,10 @@ LIMITS = "admin:notifications_limit_changelist"
 DIGEST = "admin:notifications_digest_change"
 DIGESTS = "admin:notifications_digest_changelist"
 HOME = "admin:index"
+START = "send-one"
+"""The name of the page on which a message begins."""
+MAY_SEND = "notifications.send_one"
+"""The permission to send one message."""
 
 
 def may_open(request: HttpRequest, url: str) -> bool:
@@ -39,6 +43,13 @@ def page_from(list_name: str, notification_id: object, *, kept_filters: str | No
     if kept_filters:
         query["_changelist_filters"] = kept_filters
     return f"{reverse(NOTIFICATION, args=[notification_id])}?{urlencode(query)}"
+
+
+def url_to_send(request: HttpRequest, user_id: str) -> str | None:
+    """Return where a message to a recipient begins; None for a user who may not send one."""
+    if not request.user.has_perm(MAY_SEND):
+        return None
+    return f"{reverse(START)}?{urlencode({'user_id': user_id})}"
 
 
 def next_page(request: HttpRequest) -> str:

@@ -63,6 +63,7 @@ _ROUTING: Mapping[str, Any] = dict.fromkeys(
         "notify_before_seconds",
         "approved_templates",
         "schema",
+        "console_send",
     )
 ) | {"schema_mode": SchemaMode.REJECT, "sms": msgspec.to_builtins(TextRulesRequest())}
 """Fields that decide whether, where, and how late a message arrives, with what stands for none."""
@@ -254,6 +255,13 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "values become readable. Needs the scope types:admin.",
         ),
     ] = []
+    console_send: Annotated[
+        bool,
+        Meta(
+            description="True: staff may send one message of the type from the console. Not for a "
+            "critical type."
+        ),
+    ] = False
     is_active: bool = True
 
 
@@ -352,6 +360,9 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
             problems.add(f"/{field}", "unknown_value", expected)
     if not problems.problems and _is_below(request.max_priority, request.priority):
         problems.add("/max_priority", "below_priority", "Must not be lower than `priority`.")
+    if request.console_send and request.priority == Priority.CRITICAL:
+        reason = "Must be false for a critical type: only clients send these."
+        problems.add("/console_send", "critical", reason)
 
 
 def _is_below(limit: str | None, priority: str) -> bool:
@@ -439,7 +450,7 @@ def _check_actions(request: TypeRequest, problems: ProblemCollector) -> None:
 
 def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     pointer, data = "/example_data", request.example_data
-    if _exceeds_depth(data, MAX_DEPTH):
+    if exceeds_depth(data, MAX_DEPTH):
         problems.add(pointer, "too_deep", f"Nesting exceeds {MAX_DEPTH} levels.")
     elif validation.check_storable(data, pointer, problems, in_data=True) > MAX_VARIABLES:
         problems.add(pointer, "too_many_properties", f"More than {MAX_VARIABLES} variables.")
@@ -463,7 +474,7 @@ def _check_schema(request: TypeRequest, problems: ProblemCollector) -> None:
     if request.schema is None:
         return
     own = ProblemCollector()
-    if _exceeds_depth(request.schema, schemas.MAX_DEPTH):
+    if exceeds_depth(request.schema, schemas.MAX_DEPTH):
         own.add("/schema", "too_deep", f"Nesting exceeds {schemas.MAX_DEPTH} levels.")
     else:
         validation.check_storable(request.schema, "/schema", own, in_data=False)
@@ -520,7 +531,7 @@ def _check_fixed_text(
         problems.add(f"{pointer}/body", "placeholder_at_the_end", reason)
 
 
-def _exceeds_depth(value: Any, max_depth: int) -> bool:
+def exceeds_depth(value: Any, max_depth: int) -> bool:
     """Return whether a value is nested deeper than ``max_depth``, without recursion."""
     layer: list[Any] = [value]
     for _ in range(max_depth + 1):

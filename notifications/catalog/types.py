@@ -90,6 +90,8 @@ class TypeConfig:
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     text_rules: TextRules = DEFAULT_RULES
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
+    console_send: bool = False
+    """Whether staff may send one message of it from the console."""
 
     @property
     def is_locked(self) -> bool:
@@ -338,6 +340,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         ),
         text_rules=rules_of(document),
         template_version=document.get("template_version") or 0,
+        console_send=document.get("console_send", False),
     )
 
 

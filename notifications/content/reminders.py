@@ -13,6 +13,8 @@ from domain.content import Content
 _HOUR, _MINUTE, _GRACE = timedelta(hours=1), timedelta(minutes=1), timedelta(minutes=10)
 REMAINING = frozenset({"hours_until_start", "minutes_until_start"})
 """Variables that change with time. A request with its own keeps them."""
+EVENT_VARIABLES = REMAINING | {"start_time"}
+"""All variables that an event gives."""
 
 
 def event_variables(event_at: datetime, *, at: datetime) -> Mapping[str, Any]:

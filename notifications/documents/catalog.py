@@ -90,6 +90,7 @@ class NotificationTypeDocument(TypedDict):
     sms: NotRequired[TypeTextRules | None]
     actions: NotRequired[list[TypeAction] | None]
     approved_templates: list[ApprovedTemplate]
+    console_send: NotRequired[bool]
     is_active: bool
     created_at: datetime
     updated_at: datetime

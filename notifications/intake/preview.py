@@ -58,13 +58,18 @@ class Preview:
 
 
 def preview(
-    request: NotificationRequest, *, caller: Caller, shows_registry: bool, now: datetime
+    request: NotificationRequest,
+    *,
+    caller: Caller,
+    shows_registry: bool,
+    shows_secrets: bool = True,
+    now: datetime,
 ) -> Preview:
     """Validate and render a request without storing anything.
 
-    Sensitive values are shown, because the caller has just sent them. ``shows_registry`` shows the
-    registered recipient's name instead of a mask. Raises InvalidRequestError and
-    ScopeRequiredError.
+    Sensitive values are shown unless ``shows_secrets`` is false: a client has just sent them.
+    ``shows_registry`` shows the registered recipient's name instead of a mask. Raises
+    InvalidRequestError and ScopeRequiredError.
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
@@ -83,6 +88,9 @@ def preview(
         )
         known = rendering.without_registry(recipient)
         notification = replace(notification, recipient=known, content=content)
+    if not shows_secrets:
+        # What remains is masked, as it is stored.
+        notification = replace(notification, secret=None)
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     channels = tuple(
         _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel

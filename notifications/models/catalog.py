@@ -69,6 +69,8 @@ class NotificationType(models.Model):
     approved_templates = models.JSONField(default=list, blank=True)
     """WhatsApp templates: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
     "parameters": ["order"]}]``; the parameters are variables, in the order of the placeholders."""
+    console_send = models.BooleanField(default=False)
+    """Whether staff may send one message of it from the console. Never of a critical type."""
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

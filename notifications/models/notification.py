@@ -256,6 +256,7 @@ class Notification(models.Model):
             ("retry_notification", "Can retry failed deliveries"),
             ("resend_notification", "Can resend"),
             ("resend_several", "Can resend several at once"),
+            ("send_one", "Can send one message"),
             ("correct_address", "Can correct an address and resend"),
             ("cancel_notification", "Can cancel pending deliveries"),
             ("reschedule_notification", "Can reschedule, and send now"),

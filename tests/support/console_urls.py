@@ -139,7 +139,7 @@ def addresses_with(value: str) -> list[str]:
 
 def page_paths() -> list[str]:
     """Return each path that may be a page: of every model with its first object, and all others."""
-    found = {reverse("admin:index"), reverse("own-alerts")}
+    found = {reverse("admin:index"), reverse("own-alerts"), reverse("send-one")}
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         first = model._default_manager.first()

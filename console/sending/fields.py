@@ -1,0 +1,272 @@
+"""Inputs for the data of a type, made from its schema or, without one, from its example data.
+
+An empty input is left out of the data. What is missing or wrong is for intake to say, which checks
+the data against the schema and the template.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from notifications.catalog.definitions import MAX_DEPTH, exceeds_depth
+from notifications.catalog.digests import DIGEST_VARIABLE
+from notifications.catalog.schemas import DEFINITIONS
+from notifications.content.reminders import EVENT_VARIABLES
+from notifications.documents.catalog import NotificationTypeDocument
+
+from ..texts.labels import code_label
+
+PREFIX = "data:"
+"""Begins the names of the inputs of data."""
+MAX_TEXT = 20_000
+LONG_TEXT = 200
+"""A text that may have more characters than this gets several lines."""
+OMITTED = object()
+"""The value of an empty input."""
+OPTIONAL = "Optional."
+MASKED = "Secret: masked in the preview, and in the console once it is sent."
+UTC_TIME = "In UTC."
+_BLANK = ("", "Not given")
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_HAS_ZONE = re.compile(r"(?:Z|[+-]\d\d:\d\d)\Z", re.ASCII)
+_SIMPLE_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+_INPUT_TYPES = {"date": "date", "date-time": "datetime-local", "email": "email", "uri": "url"}
+"""The type of the input for each format of a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataProperty:
+    """A variable of a type, and what its schema says of it."""
+
+    name: str
+    schema: Mapping[str, Any]
+    is_required: bool
+    is_secret: bool
+    example: Any = None
+
+
+def properties_of(document: NotificationTypeDocument) -> list[DataProperty]:
+    """Return the variables of a stored type: those of its schema, then others of its examples."""
+    schema = json.loads(document.get("schema") or "{}")
+    examples, secrets = document["example_data"], document["sensitive_variables"]
+    named: Mapping[str, Any] = schema.get("properties", {})
+    # The service gives these by itself: of a digest, and of the event of a reminder.
+    given = {DIGEST_VARIABLE, *(EVENT_VARIABLES if document.get("notify_before_seconds") else ())}
+    is_open = schema.get("additionalProperties") is not False
+    others = [name for name in examples if name not in named and is_open]
+    return [
+        DataProperty(
+            name=name,
+            schema=_resolved(named.get(name, _guessed(examples.get(name))), schema),
+            is_required=name in schema.get("required", ()),
+            is_secret=name in secrets,
+            example=examples.get(name),
+        )
+        for name in [*named, *others]
+        if name not in given
+    ]
+
+
+def _guessed(example: Any) -> Mapping[str, Any]:
+    """Return the schema of a variable that has only an example."""
+    kind = _SIMPLE_TYPES.get(type(example))
+    is_text = kind == "string" and len(example) > LONG_TEXT // 2
+    return {"type": kind, "maxLength": MAX_TEXT} if is_text else {"type": kind} if kind else {}
+
+
+def _resolved(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a property's schema with what its reference names. References don't recur."""
+    found = dict(part) if isinstance(part, Mapping) else {}
+    while reference := found.pop("$ref", None):
+        found = {**schema.get("$defs", {}).get(reference.removeprefix(DEFINITIONS), {}), **found}
+    return found
+
+
+def fields_of(document: NotificationTypeDocument) -> Iterator[tuple[str, forms.Field]]:
+    """Yield name and field of each input of a stored type's data."""
+    for one in properties_of(document):
+        yield f"{PREFIX}{one.name}", _field(one)
+
+
+def _field(one: DataProperty) -> forms.Field:
+    schema = one.schema
+    notes = [schema.get("description", "")]
+    kind = _kind_of(schema)
+    if kind == "string" and schema.get("format") == "date-time":
+        notes.append(UTC_TIME)
+    if one.is_secret:
+        notes.append(MASKED)
+    if not one.is_required:
+        notes.append(OPTIONAL)
+    options: dict[str, Any] = {
+        "label": schema.get("title") or code_label(one.name),
+        "help_text": " ".join(note for note in notes if note),
+        "initial": _shown(schema["default"]) if "default" in schema else None,
+        "required": False,
+    }
+    choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if choices is None and kind == "boolean":
+        choices = [True, False]
+    if choices is not None:
+        return ValueChoiceField(choices, **options)
+    example = next(iter(schema.get("examples", ())), one.example)
+    hint = {"placeholder": "" if example is None else _shown(example), "autocomplete": "off"}
+    if kind == "string":
+        return _text_field(schema, hint, options)
+    if kind in ("number", "integer"):
+        mode = "numeric" if kind == "integer" else "decimal"
+        widget = UnfoldAdminTextInputWidget(attrs={**hint, "inputmode": mode})
+        return NumberField(is_whole=kind == "integer", widget=widget, **options)
+    area = UnfoldAdminTextareaWidget(attrs={**hint, "rows": 4, "spellcheck": "false"})
+    return JsonField(widget=area, **options)
+
+
+def _kind_of(schema: Mapping[str, Any]) -> str | None:
+    """Return the type of the input; None for what only JSON can say."""
+    named = schema.get("type")
+    kinds = [named] if isinstance(named, str) else [kind for kind in named or () if kind != "null"]
+    if "string" in kinds:
+        # What may be a text or a number is a text.
+        return "string" if not {"array", "object"}.intersection(kinds) else None
+    return kinds[0] if len(kinds) == 1 and kinds[0] not in ("array", "object") else None
+
+
+def _text_field(
+    schema: Mapping[str, Any], hint: Mapping[str, Any], options: Mapping[str, Any]
+) -> forms.Field:
+    if schema.get("format") is None and schema.get("maxLength", 0) > LONG_TEXT:
+        return TextField(widget=UnfoldAdminTextareaWidget(attrs={**hint, "rows": 4}), **options)
+    widget = UnfoldAdminTextInputWidget(attrs=dict(hint))
+    widget.input_type = _INPUT_TYPES.get(schema.get("format", ""), "text")
+    if schema.get("format") == "date-time":
+        return TimeField(widget=widget, **options)
+    return TextField(widget=widget, **options)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+class TextField(forms.CharField):
+    """A text, without blanks around it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_TEXT, empty_value=OMITTED, **options)
+
+    def to_python(self, value: Any) -> Any:
+        """Return the text with the line ends that templates have."""
+        found = super().to_python(value)
+        return found.replace("\r\n", "\n") if isinstance(found, str) else found
+
+    def run_validators(self, value: Any) -> None:
+        """Check the length of a text. Other values have none."""
+        if isinstance(value, str):
+            super().run_validators(value)
+
+
+class TimeField(TextField):
+    """A time in UTC, as RFC 3339 has it."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the time with its offset; a browser's input has none."""
+        found = super().to_python(value)
+        return with_offset(found) if isinstance(found, str) else found
+
+
+def with_offset(text: str) -> str:
+    """Return the text of a browser's time input, which has no offset, as a time in UTC."""
+    if _HAS_ZONE.search(text):
+        return text
+    return f"{text}:00Z" if text.count(":") == 1 else f"{text}Z"
+
+
+class NumberField(TextField):
+    """A number in decimal notation."""
+
+    def __init__(self, *, is_whole: bool, **options: Any) -> None:
+        self.is_whole = is_whole
+        super().__init__(**options)
+
+    def to_python(self, value: Any) -> Any:
+        """Return the number. Raises ValidationError for a text that isn't one."""
+        found = super().to_python(value)
+        if not isinstance(found, str):
+            return found
+        if _INTEGER.fullmatch(found):
+            return int(found)
+        if self.is_whole:
+            raise ValidationError("Enter a whole number, such as 12.")
+        try:
+            number = float(found)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValidationError("Enter a number, such as 12.5.")
+        return number
+
+
+class ValueChoiceField(forms.ChoiceField):
+    """One of several JSON values."""
+
+    def __init__(self, values: list[Any], **options: Any) -> None:
+        choices = [(json.dumps(value), _label(value)) for value in values]
+        if isinstance(initial := options.pop("initial"), str):
+            options["initial"] = next(
+                (key for key, label in choices if initial in (key, label)), None
+            )
+        super().__init__(choices=[_BLANK, *choices], widget=UnfoldAdminSelectWidget, **options)
+
+    def clean(self, value: Any) -> Any:
+        """Return the value. Raises ValidationError for an unknown one."""
+        found = super().clean(value)
+        return json.loads(found) if found else OMITTED
+
+
+def _label(value: Any) -> str:
+    return {True: "Yes", False: "No"}[value] if isinstance(value, bool) else _shown(value)
+
+
+class JsonField(TextField):
+    """A list, an object, or another value that has no input of its own, as JSON."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the value. Raises ValidationError with the place of the first fault."""
+        found = super().to_python(value)
+        if not isinstance(found, str):
+            return found
+        try:
+            parsed = json.loads(
+                found, parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates
+            )
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno}, character {error.colno}"
+            raise ValidationError(f"Not JSON: {error.msg} at {place}.") from error
+        except ValueError as error:
+            raise ValidationError("A number has too many digits.") from error
+        except RecursionError as error:
+            raise ValidationError(f"Nesting exceeds {MAX_DEPTH} levels.") from error
+        if exceeds_depth(parsed, MAX_DEPTH):
+            raise ValidationError(f"Nesting exceeds {MAX_DEPTH} levels.")
+        return parsed
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValidationError(f"{name} is not JSON.")
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValidationError("An object has the same key twice.")
+    return found

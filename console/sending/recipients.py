@@ -1,0 +1,169 @@
+"""Whom a typed text means: a registered recipient, or an address that is typed as a whole."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from devices import queries as devices
+from domain.addresses import EMAIL_ADDRESS, PHONE_NUMBER, AddressKind, InvalidAddressError
+from notifications.documents.notification import NOTIFICATIONS
+from notifications.store.inbox import FEED_INDEX
+from recipients.documents import RECIPIENTS, RecipientDocument
+from recipients.masking import can_see_addresses
+
+from ..recipients import search
+from ..widgets import columns
+from ..widgets.search import entered_address, pasted, searched_addresses
+
+OFFERED = 8
+"""Recipients that an input offers."""
+MAY_VIEW = "recipients.view_recipient"
+ADDRESS = "address"
+"""The choice of the typed address itself."""
+EMPTY = "Enter a user ID, a name, an email address, or a phone number."
+ERASING = "This recipient is being erased."
+NOT_A_PHONE = "No recipient has this user ID, and it's no phone number with a country code."
+SEVERAL = "Choose who is meant."
+_USER = "user:"
+_FIELDS = {"name": 1, "email": 1, "phone": 1, "is_active": 1}
+_HAS_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A recipient to whom a message can be sent. Either a user ID or an address is given."""
+
+    key: str
+    """Its value as a choice."""
+    label: str
+    note: str = ""
+    """Addresses, masked unless the user may see them."""
+    user_id: str | None = None
+    email: str | None = None
+    phone: str | None = None
+
+
+class UnclearRecipientError(ValueError):
+    """A text means nobody, or one of several. The message says what to do."""
+
+    def __init__(self, reason: str, *, choices: Sequence[Target] = ()) -> None:
+        super().__init__(reason)
+        self.choices = choices
+
+
+def find_target(entered: str, *, meant: str = "", user: Any) -> Target:
+    """Return whom a text means. ``meant`` is the chosen one of several.
+
+    Raises UnclearRecipientError.
+    """
+    text = pasted(entered)
+    if not text:
+        raise UnclearRecipientError(EMPTY)
+    if meant.startswith(_USER):
+        return _known(meant.removeprefix(_USER), user=user)
+    if (person := _read([text]).get(text)) is not None:
+        return _registered(person, user=user)
+    kind = _kind_of(text)
+    if kind is None:
+        return _found_by_search(text, user=user)
+    typed = _typed(kind, text)
+    owners = [] if meant == ADDRESS else _owners(kind, typed, text, user=user)
+    if owners:
+        raise UnclearRecipientError(SEVERAL, choices=(*owners, typed))
+    return typed
+
+
+def offer(entered: str, *, user: Any) -> list[Target]:
+    """Return the recipients that a text may mean, while it is typed."""
+    text = pasted(entered)
+    return [_registered(person, user=user) for person in _search(text, user=user)]
+
+
+def _kind_of(text: str) -> AddressKind | None:
+    if "@" in text:
+        return EMAIL_ADDRESS
+    return None if _HAS_LETTER.search(text) else PHONE_NUMBER
+
+
+def _typed(kind: AddressKind, text: str) -> Target:
+    try:
+        address = kind.normalize(entered_address(kind, text))
+    except InvalidAddressError as error:
+        reason = str(error) if kind is EMAIL_ADDRESS else f"{NOT_A_PHONE} {error}"
+        raise UnclearRecipientError(reason) from error
+    own: dict[str, Any] = {kind.field: address}
+    # Who typed it may read it.
+    return Target(key=ADDRESS, label=address, note="this address alone", **own)
+
+
+def _found_by_search(text: str, *, user: Any) -> Target:
+    found = offer(text, user=user)
+    if len(found) > 1:
+        raise UnclearRecipientError(SEVERAL, choices=found)
+    if found:
+        return found[0]
+    if _is_unregistered_user(text):
+        return _unregistered(text)
+    raise UnclearRecipientError(f"No recipient matches “{text[:80]}”. {EMPTY}")
+
+
+def _owners(kind: AddressKind, typed: Target, text: str, *, user: Any) -> list[Target]:
+    """Return the registered recipients with a typed address."""
+    wanted = kind.fold(getattr(typed, kind.field))
+    return [
+        _registered(person, user=user)
+        for person in _search(text, user=user)
+        if kind.fold(str(person.get(kind.field) or "")) == wanted
+    ]
+
+
+def _search(text: str, *, user: Any) -> list[RecipientDocument]:
+    may_search = user.has_perm(MAY_VIEW) and not searched_addresses(text, user=user).is_refused
+    if not text or not may_search:
+        return []
+    ids = search.find_ids(text, user=user, cap=OFFERED)[:OFFERED]
+    found = _read(ids)
+    return [found[key] for key in ids if key in found and found[key]["is_active"]]
+
+
+def _known(user_id: str, *, user: Any) -> Target:
+    if (person := _read([user_id]).get(user_id)) is not None:
+        return _registered(person, user=user)
+    if _is_unregistered_user(user_id):
+        return _unregistered(user_id)
+    raise UnclearRecipientError(f"The recipient “{user_id[:80]}” is gone. {EMPTY}")
+
+
+def _registered(person: RecipientDocument, *, user: Any) -> Target:
+    if not person["is_active"]:
+        raise UnclearRecipientError(ERASING)
+    user_id, name = person["_id"], person.get("name")
+    may_view, unmasked = user.has_perm(MAY_VIEW), can_see_addresses(user)
+    addresses = [
+        columns.address(address, unmasked=unmasked)
+        for address in (person.get("email"), person.get("phone"))
+        if address and may_view
+    ]
+    return Target(
+        key=f"{_USER}{user_id}",
+        label=f"{name} ({user_id})" if name and may_view else user_id,
+        note=" · ".join(addresses),
+        user_id=user_id,
+    )
+
+
+def _unregistered(user_id: str) -> Target:
+    return Target(key=f"{_USER}{user_id}", label=user_id, note="not registered", user_id=user_id)
+
+
+def _is_unregistered_user(user_id: str) -> bool:
+    """Return whether a user who isn't registered has a device, or was sent to before."""
+    if devices.page(user_id=user_id, limit=1).documents:
+        return True
+    found = NOTIFICATIONS().find({"user_id": user_id}, {"_id": 1}).hint(FEED_INDEX).limit(1)
+    return next(iter(found), None) is not None
+
+
+def _read(ids: Sequence[str]) -> dict[str, RecipientDocument]:
+    return {row["_id"]: row for row in RECIPIENTS().find({"_id": {"$in": [*ids]}}, _FIELDS)}
