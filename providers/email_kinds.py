@@ -5,12 +5,13 @@ of answers, and signatures are ours. See docs/decisions/0073-email-services.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from domain.errors import FailureCode
 
+from .bounces import PERMANENT_FAILURE, SUBJECTS, subject_of
 from .contract import AddressEffect, ReceiptKind, SendRequest, WebhookRequest
 from .http import as_object
 from .response_rules import ResponseRule
@@ -74,6 +75,8 @@ class EmailKind:
     """Reads more of an event, such as the receiving server's reply."""
     has_event_ids: bool = False
     """Whether each event has an ID. Otherwise an equal event counts once."""
+    list_field: str = ""
+    """The field of a webhook that lists its events, if it is an object."""
     verify: Callable[[WebhookRequest, WebhookSecrets, datetime], None]
     """Raises InvalidSignatureError."""
     idempotency: timedelta | None = None
@@ -85,6 +88,18 @@ class EmailKind:
     """Whether the type of an attachment must be that of its name."""
     pause_header: str | None = None
     """A header with the seconds until the next request, beside Retry-After."""
+
+
+def by_reply(rule: EventRule, *, text: str, status: int = PERMANENT_FAILURE) -> EventRule:
+    """Return the rule of a bounce by the receiving server's words, if the provider calls it hard.
+
+    Without words, nothing contradicts the provider.
+    """
+    is_hard = rule.kind is ReceiptKind.BOUNCED and rule.effect is None
+    if not is_hard or not text.strip():
+        return rule
+    effect = SUBJECTS.get(subject_of(status, text))
+    return replace(rule, kind=rule.kind if effect else ReceiptKind.BLOCKED, effect=effect)
 
 
 def first_object(found: Any) -> Mapping[str, Any]:

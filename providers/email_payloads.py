@@ -81,11 +81,12 @@ class BuiltMail:
         try:
             self.backend.raise_for_status(answer, self.payload, None)
             found = self.backend.parse_recipient_status(answer, self.payload, None)
-            (status,) = found.values()
+            # There is one recipient, whose address some repeat in small letters.
+            ids = [status.message_id for status in found.values() if status.status in ACCEPTED]
         except _UNREADABLE:
             return None
-        is_id = isinstance(status.message_id, str) and 0 < len(status.message_id) <= MAX_ID_LENGTH
-        return status.message_id if status.status in ACCEPTED and is_id else None
+        is_id = len(ids) == 1 and isinstance(ids[0], str) and 0 < len(ids[0]) <= MAX_ID_LENGTH
+        return ids[0] if is_id else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +157,7 @@ class MailBuilder:
             kind = file.content_type
             if self.kind.types_follow_names:
                 kind = mimetypes.guess_type(file.filename)[0] or kind
-            yield _attachment(file, kind)
+            yield _attachment(file, kind, keeps_type=self.kind.types_follow_names)
 
 
 def _text(value: str | bytes) -> str:
@@ -167,10 +168,11 @@ def _mailbox(name: str, address: str) -> str:
     return f'"{quote(name)}" <{address}>' if name else address
 
 
-def _attachment(file: AttachmentFile, content_type: str) -> MIMEBase:
+def _attachment(file: AttachmentFile, content_type: str, *, keeps_type: bool) -> MIMEBase:
     """Return an attachment whose bytes anymail sends as they are.
 
-    It decodes text, and encodes it again. Any bytes are text of Latin-1.
+    It decodes text, and encodes it again, for some as UTF-8. So text in another encoding than its
+    type says is sent as bytes, or as Latin-1 where its type must be that of its name.
     """
     media = parse_media_type(content_type)
     name, parameters = (media.name, dict(media.parameters)) if media else (BINARY, {})
@@ -179,6 +181,8 @@ def _attachment(file: AttachmentFile, content_type: str) -> MIMEBase:
             file.content.decode(parameters.setdefault("charset", "utf-8"))
         except (LookupError, ValueError):
             parameters["charset"] = "iso-8859-1"
+            if not keeps_type:
+                name, parameters = BINARY, {}
     part = MIMEBase(*name.split("/", 1), policy=None, **parameters)
     part.set_payload(file.content)
     part.add_header("Content-Disposition", "attachment", filename=file.filename)

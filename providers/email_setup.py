@@ -15,6 +15,7 @@ from .setup_check import RejectedError, explained
 from .spec import ProviderSpec
 
 FILE = AttachmentFile(filename="set-up.txt", content_type="text/plain", content=b"Set-up")
+SUCCESSES = range(200, 300)
 HTML = "<p>Set-up</p>"
 
 
@@ -59,6 +60,15 @@ def sample(
     )
     with explained(spec.label):
         return account.build(request, files=(FILE,), timeout=timeout, extra=extra).request
+
+
+def try_sample(
+    spec: ProviderSpec, environment: Any, options: Mapping[str, str], **fields: Any
+) -> None:
+    """Let a provider take an email that it doesn't deliver. Raises CheckError."""
+    response = fetch(spec, sample(spec, environment, options, **fields))
+    if response.status not in SUCCESSES:
+        raise rejected(spec, response, "the key and the sender")
 
 
 def fetch(spec: ProviderSpec, request: Request) -> Response:

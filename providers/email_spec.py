@@ -1,7 +1,6 @@
 """The spec of a provider of email with an API. Light, as a package's ``__init__`` imports it."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ def email_spec(
     variables: type[ProviderGroup],
     options: Callable[[Any], Mapping[str, str]],
     secrets: Callable[[Any], Mapping[str, str]],
-    check: Callable[..., None],
+    check: Callable[..., None] | None = None,
     credential: str,
 ) -> ProviderSpec:
     """Return the spec of a provider, whose row is ``KIND`` in ``kind.py`` of its package.
@@ -65,7 +64,7 @@ def email_spec(
         is_configured=is_configured,
         build=build,
         webhook=WebhookSpec(content=f"an event of {label}, or a list of events"),
-        check=partial(check),
+        check=check,
         settings=variables,
     )
 

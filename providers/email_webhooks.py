@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from domain import signing
 
 from . import http
@@ -96,15 +98,27 @@ def parse_webhook(kind: EmailKind, raw: bytes) -> WebhookResult:
 
     An event of a list that can't be read is counted, and others take effect.
     """
-    if not raw.lstrip().startswith(b"["):
-        if not http.decode_object(raw):
-            raise ValueError("the webhook is no object")
-        found = _read_event(kind, raw)
-        return WebhookResult(receipts=(found,) if found else ())
+    if kind.list_field:
+        try:
+            fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            listed = bytes(fields[kind.list_field])
+        except (LookupError, ValueError, RecursionError):
+            raise ValueError("the webhook lists no events") from None
+        return _read_list(kind, listed, before=f'{{"{kind.list_field}":['.encode(), after=b"]}")
+    if raw.lstrip().startswith(b"["):
+        return _read_list(kind, raw, before=b"[", after=b"]")
+    if not http.decode_object(raw):
+        raise ValueError("the webhook is no object")
+    found = _read_event(kind, raw)
+    return WebhookResult(receipts=(found,) if found else ())
+
+
+def _read_list(kind: EmailKind, raw: bytes, *, before: bytes, after: bytes) -> WebhookResult:
+    """Read events one by one, each as a webhook of its own."""
     receipts, unreadable = [], 0
     for item in split_array(raw):
         try:
-            receipt = _read_event(kind, b"[" + item + b"]", item=item)
+            receipt = _read_event(kind, before + item + after, item=item)
         except ValueError:
             unreadable += 1
             continue

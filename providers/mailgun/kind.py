@@ -1,14 +1,13 @@
 """Mailgun's answers and events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from domain.errors import FailureCode, Reach
 
-from ..bounces import PERMANENT_FAILURE, SUBJECTS, subject_of
+from ..bounces import PERMANENT_FAILURE
 from ..contract import AddressEffect, ReceiptKind
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, text_of
+from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
 from ..email_webhooks import verify_mailgun
 from ..http import as_object
 from ..response_rules import ResponseKind as Kind
@@ -71,6 +70,7 @@ RULES: Sequence[ResponseRule] = (
     ResponseRule((400,), Kind.PERMANENT, "Mailgun rejected the message."),
 )
 FAILED = "failed"
+PERMANENT_REPLIES = range(500, 600)
 OWN_REASONS = frozenset({"old", "suppress-bounce", "suppress-complaint", "suppress-unsubscribe"})
 """Reasons that say more than the severity: the queue's time is over, or Mailgun never tried."""
 EVENTS: Mapping[str, EventRule] = {
@@ -111,18 +111,11 @@ def event_name(event: Event) -> str:
 
 def refine(rule: EventRule, event: Event) -> EventRule:
     """Return the rule of a permanent failure, of which the receiving server's words say more."""
-    if rule is not EVENTS["failed permanent"]:
-        return rule
     status = as_object(_data(event).get("delivery-status"))
-    text = f"{text_of(status.get('enhanced-code'))} {text_of(status.get('message'))}".strip()
-    if not text:
-        # Mailgun calls it permanent, and nothing contradicts it.
-        return rule
+    text = f"{text_of(status.get('enhanced-code'))} {text_of(status.get('message'))}"
     code = status.get("code")
-    is_reply = isinstance(code, int) and code // 100 == PERMANENT_FAILURE // 100
-    subject = subject_of(code if is_reply and isinstance(code, int) else PERMANENT_FAILURE, text)
-    effect = SUBJECTS.get(subject)
-    return replace(rule, kind=rule.kind if effect else ReceiptKind.BLOCKED, effect=effect)
+    is_reply = isinstance(code, int) and code in PERMANENT_REPLIES
+    return by_reply(rule, text=text, status=int(code or 0) if is_reply else PERMANENT_FAILURE)
 
 
 def _data(event: Event) -> Event:

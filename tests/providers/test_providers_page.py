@@ -14,6 +14,7 @@ from notifications.receipts.processor import DELIVERY_STATUSES
 from notifyproject.settings.variables import VARIABLES
 from providers import aws_errors, http
 from providers.aws_errors import ErrorRule
+from providers.brevo import kind as brevo
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.discord import provider as discord
 from providers.discovery import SPECS
@@ -22,6 +23,8 @@ from providers.fcm import responses
 from providers.fcm.responses import FcmRule
 from providers.mail_replies import CODE_SUBJECTS, Subject
 from providers.mailgun import kind as mailgun
+from providers.mailjet import kind as mailjet
+from providers.mailtrap import kind as mailtrap
 from providers.postmark import kind as postmark
 from providers.resend import kind as resend
 from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
@@ -34,6 +37,7 @@ from providers.slack_bot import provider as slack_bot
 from providers.slack_webhook import provider as slack_webhook
 from providers.smtp import replies as smtp_replies
 from providers.smtp.replies import ReplyRule
+from providers.sparkpost import kind as sparkpost
 from providers.teams import provider as teams
 from providers.twilio import responses as twilio_responses
 from providers.twilio import webhooks as twilio_webhooks
@@ -59,6 +63,14 @@ FIELDS: Mapping[tuple[str, str | None], str] = {
     ("Resend", resend.ABOUT_SENDER): ", about `from` or its domain",
     ("Resend", resend.ABOUT_KEY): ", *API key is invalid*",
     ("Resend", resend.TEST_RECIPIENTS): ", *only send testing emails*",
+    ("Brevo", brevo.ABOUT_RECIPIENT): ", *not valid in to*",
+    ("Brevo", brevo.ABOUT_SENDER): ", about the *sender*",
+    ("Mailjet", mailjet.ABOUT_RECIPIENT): ", about `To`",
+    ("Mailjet", mailjet.ABOUT_SENDER): ", about `From`",
+    ("SparkPost", sparkpost.SUPPRESSED): ", *suppressed*",
+    ("SparkPost", sparkpost.ABOUT_RECIPIENT): ", about the *recipient*",
+    ("Mailtrap", mailtrap.ABOUT_RECIPIENT): ", about `to`",
+    ("Mailtrap", mailtrap.ABOUT_SENDER): ", about `from` or its domain",
     ("Mailgun", mailgun.WRONG_PATH): ", *Mailgun Magnificent API*",
     ("Mailgun", mailgun.TEST_RECIPIENTS): ", *for test purposes only*",
     ("Mailgun", mailgun.NOT_ALLOWED): ", *not allowed to send*, or the account is disabled",
@@ -122,6 +134,10 @@ def tables() -> Mapping[str, str]:
         "Amazon SES: bounces": _effects("SES's type and subtype", ses_webhooks.BOUNCES),
         **_email_api(resend.KIND),
         **_email_api(mailgun.KIND),
+        **_email_api(brevo.KIND),
+        **_email_api(mailjet.KIND),
+        **_email_api(sparkpost.KIND),
+        **_email_api(mailtrap.KIND),
         "SMTP: responses": _described((*smtp_replies.RULES, OTHER_REPLY)),
         "SMTP: what a reply speaks of": _subjects(),
         "Firebase: responses": _described(responses.RULES),
@@ -412,6 +428,10 @@ def test_every_provider_is_on_the_page() -> None:
         "Amazon SES",
         "Resend",
         "Mailgun",
+        "Brevo",
+        "Mailjet",
+        "SparkPost",
+        "Mailtrap",
         "SMTP",
         "Firebase",
         "WhatsApp",

@@ -75,6 +75,9 @@ def good(url: str, account: str) -> dict[str, str]:
         "RESEND_URL": f"{url}/resend",
         "MAILGUN_API_KEY": "a-key-of-tests",
         "MAILGUN_URL": f"{url}/mailgun",
+        **{f"{name}_API_KEY": "a-key-of-tests" for name in ("BREVO", "MAILJET", "SPARKPOST")},
+        "MAILJET_SECRET_KEY": "a-key-of-tests",
+        **{f"{name}_URL": url for name in ("BREVO", "MAILJET", "SPARKPOST")},
     }
 
 

@@ -59,6 +59,10 @@ def as_json(event: Mapping[str, Any], genuine: bool = True, now: datetime = NOW)
     return json.dumps(event).encode()
 
 
+def as_list(event: Mapping[str, Any], genuine: bool = True, now: datetime = NOW) -> bytes:
+    return json.dumps([event]).encode()
+
+
 @dataclass(frozen=True, kw_only=True)
 class KindCase:
     """One kind under test."""

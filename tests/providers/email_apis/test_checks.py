@@ -15,6 +15,10 @@ SECRETS = {
     "postmark": ["POSTMARK_WEBHOOK_SECRET"],
     "resend": ["RESEND_WEBHOOK_SECRET"],
     "mailgun": ["MAILGUN_WEBHOOK_SECRET", "MAILGUN_SIGNING_KEY"],
+    "brevo": ["BREVO_WEBHOOK_SECRET"],
+    "mailjet": ["MAILJET_WEBHOOK_SECRET"],
+    "sparkpost": ["SPARKPOST_WEBHOOK_SECRET"],
+    "mailtrap": ["MAILTRAP_WEBHOOK_SECRET"],
 }
 
 

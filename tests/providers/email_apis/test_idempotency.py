@@ -22,7 +22,7 @@ from tests.support.clients.sandbox import QUICK, Box
 from tests.support.factories.notifications import outbound
 from tests.support.waiting import LIMIT, SHORT
 
-WINDOWS = {"resend": timedelta(hours=24)}
+WINDOWS = {"resend": timedelta(hours=24), "brevo": timedelta(minutes=15)}
 FILE = AttachmentFile(filename="bill.pdf", content_type="application/pdf", content=b"%PDF")
 
 

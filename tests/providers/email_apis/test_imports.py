@@ -62,5 +62,9 @@ VARIABLES = {
     "postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests"},
     "resend": {"RESEND_API_KEY": "a-key-of-tests"},
     "mailgun": {"MAILGUN_API_KEY": "a-key-of-tests"},
+    "brevo": {"BREVO_API_KEY": "a-key-of-tests"},
+    "mailjet": {"MAILJET_API_KEY": "a-key-of-tests", "MAILJET_SECRET_KEY": "a-key-of-tests"},
+    "sparkpost": {"SPARKPOST_API_KEY": "a-key-of-tests"},
+    "mailtrap": {"MAILTRAP_API_TOKEN": "a-key-of-tests"},
 }
 """What turns each on."""

@@ -9,8 +9,9 @@ import pytest
 from providers.contract import InvalidSignatureError, WebhookResult
 from providers.email_api import EmailApi
 from tests.providers.email_apis.cases import EVERY
-from tests.providers.email_apis.kinds import ADDRESS, NOW, REFERENCE, KindCase
+from tests.providers.email_apis.kinds import ADDRESS, NOW, REFERENCE, KindCase, as_list
 from tests.providers.email_apis.mailgun import MAILGUN
+from tests.providers.email_apis.mailtrap import MAILTRAP
 from tests.support.providers.webhook_requests import webhook_request
 from tests.support.tables import each_case
 
@@ -44,7 +45,7 @@ def test_each_event_has_its_meaning(case: KindCase) -> None:
 
 @EVERY
 def test_every_event_of_the_table_was_recorded(case: KindCase) -> None:
-    recorded = {case.kind.event_name(json.loads(genuine(case, n))) for n in range(len(case.events))}
+    recorded = {case.kind.event_name(reported.event) for reported in case.events}
     first = {name.partition(" ")[0] for name in recorded - case.kind.events.keys()}
     assert case.kind.events.keys() - recorded - first == set()
 
@@ -155,3 +156,14 @@ def test_other_event_with_a_used_token_of_mailgun_has_its_id_and_so_no_effect() 
     assert forged != raw
     found = [parse(MAILGUN.account(), MAILGUN.sign(r, True), r).receipts for r in (raw, forged)]
     assert found[0][0].event_id == found[1][0].event_id
+
+
+@EVERY
+def test_unreadable_event_of_a_list_is_counted_and_others_take_effect(case: KindCase) -> None:
+    if case.encode not in (as_list, MAILTRAP.encode):
+        return
+    events = [case.events[0].event, {"event": 7}, 7, case.events[1].event]
+    field = case.kind.list_field
+    raw = json.dumps({field: events} if field else events).encode()
+    found = case.account().parse_logged(raw)
+    assert (len(found.receipts), found.unreadable_count) == (2, 2)

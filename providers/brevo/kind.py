@@ -1,0 +1,102 @@
+"""Brevo's answers and events."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from domain.errors import FailureCode
+
+from ..contract import AddressEffect, ReceiptKind, SendRequest
+from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
+from ..email_webhooks import verify_password
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import ResponseRule
+
+CLIENT_ERRORS = range(400, 500)
+ABOUT_RECIPIENT = r"(?is).*(not valid|invalid) in to\b.*"
+ABOUT_SENDER = r"(?is).*\bsender\b.*"
+RULES: Sequence[ResponseRule] = (
+    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Brevo.", FailureCode.RATE_LIMITED),
+    ResponseRule((408,), Kind.TRANSIENT, "Brevo did not receive the whole request in time."),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "The Brevo account has no credits, or may not send.",
+        field="not_enough_credits|account_under_validation|permission_denied|unauthorized",
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.INVALID_RECIPIENT,
+        "Brevo rejected the recipient's address.",
+        field=ABOUT_RECIPIENT,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "Brevo rejected the configured sender.",
+        field=ABOUT_SENDER,
+    ),
+    ResponseRule(
+        (413,), Kind.PERMANENT, "The message exceeds Brevo's size limit.", FailureCode.TOO_LARGE
+    ),
+    ResponseRule(
+        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
+        Kind.UNAVAILABLE,
+        "Brevo rejected the configured account or URL.",
+    ),
+    ResponseRule((400,), Kind.PERMANENT, "Brevo rejected the message."),
+)
+EVENTS: Mapping[str, EventRule] = {
+    "request": EventRule(ReceiptKind.QUEUED),
+    "delivered": EventRule(ReceiptKind.DELIVERED),
+    "deferred": EventRule(ReceiptKind.DEFERRED),
+    "hard_bounce": EventRule(ReceiptKind.BOUNCED),
+    "soft_bounce": EventRule(ReceiptKind.BOUNCED, effect=AddressEffect.SOFT_BOUNCE),
+    "invalid_email": EventRule(ReceiptKind.BOUNCED, effect=AddressEffect.HARD_BOUNCE),
+    "blocked": EventRule(ReceiptKind.REJECTED),
+    "error": EventRule(ReceiptKind.FAILED),
+    "spam": EventRule(ReceiptKind.COMPLAINED),
+    "complaint": EventRule(ReceiptKind.COMPLAINED),
+    "unsubscribe": EventRule(ReceiptKind.UNSUBSCRIBED),
+    "unsubscribed": EventRule(ReceiptKind.UNSUBSCRIBED),
+    "opened": EventRule(ReceiptKind.OPENED),
+    "unique_opened": EventRule(ReceiptKind.OPENED),
+    "proxy_open": EventRule(None),
+    "unique_proxy_open": EventRule(None),
+    "click": EventRule(ReceiptKind.CLICKED),
+    "list_addition": EventRule(None),
+}
+NAMESPACE = uuid.UUID("8a0f7c0e-6d5c-5a5e-9d4b-2f1f4b7f5a11")
+
+
+def read_refusal(body: Mapping[str, Any]) -> Refusal:
+    """Return the code and the text."""
+    return Refusal(code=text_of(body.get("code")) or None, text=text_of(body.get("message")))
+
+
+def _key(request: SendRequest) -> Mapping[str, str]:
+    """Return the header that Brevo reads and removes: a UUID that follows from the key."""
+    key = request.idempotency_key or request.reference
+    return {"idempotencyKey": str(uuid.uuid5(NAMESPACE, key))}
+
+
+def refine(rule: EventRule, event: Event) -> EventRule:
+    """Return the rule of a hard bounce, of which the receiving server's words say more."""
+    return by_reply(rule, text=text_of(event.get("reason")))
+
+
+KIND = EmailKind(
+    label="Brevo",
+    backend="anymail.backends.brevo.EmailBackend",
+    webhook="anymail.webhooks.brevo.BrevoTrackingWebhookView",
+    rules=RULES,
+    read_refusal=read_refusal,
+    events=EVENTS,
+    event_name=lambda event: text_of(event["event"]),
+    refine=refine,
+    verify=verify_password,
+    idempotency=timedelta(minutes=15),
+    mail_headers=_key,
+    pause_header="x-sib-ratelimit-reset",
+)

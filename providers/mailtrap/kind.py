@@ -1,0 +1,78 @@
+"""Mailtrap's answers and events."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from domain.errors import FailureCode
+
+from ..contract import ReceiptKind
+from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
+from ..email_webhooks import verify_password
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import ResponseRule
+
+CLIENT_ERRORS = range(400, 500)
+ABOUT_RECIPIENT = r"(?is)'?to'?\b.*(address|invalid).*"
+ABOUT_SENDER = r"(?is).*('from'|sending from domain|domain is not).*"
+RULES: Sequence[ResponseRule] = (
+    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailtrap.", FailureCode.RATE_LIMITED),
+    ResponseRule((408,), Kind.TRANSIENT, "Mailtrap did not receive the whole request in time."),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.INVALID_RECIPIENT,
+        "Mailtrap rejected the recipient's address.",
+        field=ABOUT_RECIPIENT,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "Mailtrap rejected the configured sender.",
+        field=ABOUT_SENDER,
+    ),
+    ResponseRule(
+        (413,), Kind.PERMANENT, "The message exceeds Mailtrap's size limit.", FailureCode.TOO_LARGE
+    ),
+    ResponseRule(
+        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
+        Kind.UNAVAILABLE,
+        "Mailtrap rejected the configured account or URL.",
+    ),
+    ResponseRule((400, 422), Kind.PERMANENT, "Mailtrap rejected the message."),
+)
+EVENTS: Mapping[str, EventRule] = {
+    "delivery": EventRule(ReceiptKind.DELIVERED),
+    "open": EventRule(ReceiptKind.OPENED),
+    "click": EventRule(ReceiptKind.CLICKED),
+    "bounce": EventRule(ReceiptKind.BOUNCED),
+    "soft bounce": EventRule(ReceiptKind.DEFERRED),
+    "spam": EventRule(ReceiptKind.COMPLAINED),
+    "unsubscribe": EventRule(ReceiptKind.UNSUBSCRIBED),
+    "suspension": EventRule(ReceiptKind.DEFERRED),
+    "reject": EventRule(ReceiptKind.REJECTED),
+}
+
+
+def read_refusal(body: Mapping[str, Any]) -> Refusal:
+    """Return the first of the texts: there are no codes."""
+    errors = body.get("errors")
+    return Refusal(text=text_of(errors[0]) if isinstance(errors, list) and errors else "")
+
+
+def refine(rule: EventRule, event: Event) -> EventRule:
+    """Return the rule of a bounce, of which the receiving server's words say more."""
+    return by_reply(rule, text=text_of(event.get("response")))
+
+
+KIND = EmailKind(
+    label="Mailtrap",
+    backend="anymail.backends.mailtrap.EmailBackend",
+    webhook="anymail.webhooks.mailtrap.MailtrapTrackingWebhookView",
+    rules=RULES,
+    read_refusal=read_refusal,
+    events=EVENTS,
+    event_name=lambda event: text_of(event["event"]),
+    refine=refine,
+    has_event_ids=True,
+    list_field="events",
+    verify=verify_password,
+)
