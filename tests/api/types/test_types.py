@@ -225,6 +225,7 @@ def test_invalid_slug_is_refused(app: App, slug: str) -> None:
             "/approved_templates/0/parameters/0",
             "unknown_variable",
         ),
+        ({"priority": "critical", "console_send": True}, "/console_send", "critical"),
         ({"example_data": {"$where": 1}}, "/example_data/$where", "forbidden_key"),
         ({"example_data": {"a": {"b.c": 1}}}, "/example_data/a/b.c", "forbidden_key"),
         ({"example_data": {"recipient": 1}}, "/example_data/recipient", "reserved"),
