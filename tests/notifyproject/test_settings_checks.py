@@ -11,6 +11,7 @@ import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import SystemCheckError
+from django.test import override_settings
 
 from notifyproject.celery import _refuse_unsafe_settings
 from notifyproject.platform.process import refuse_unsafe_settings
@@ -371,10 +372,16 @@ def started_with(server: Any, name: str, value: str) -> str:
         name: value,
     }
     try:
-        for setting, found in configure(environment.read(variables)).items():
-            if setting != "DATABASES" and not setting.startswith(("LOGGING", "CELERY_TASK")):
-                setattr(server, setting, found)
-        refuse_unsafe_settings()
+        configured = configure(environment.read(variables))
+        # One layer of settings: each layer makes reading one deeper.
+        with override_settings(
+            **{
+                setting: found
+                for setting, found in configured.items()
+                if setting != "DATABASES" and not setting.startswith(("LOGGING", "CELERY_TASK"))
+            }
+        ):
+            refuse_unsafe_settings()
     except (SystemCheckError, ImproperlyConfigured) as error:
         return str(error)
     return ""
