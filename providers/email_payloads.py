@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from email.mime.base import MIMEBase
 from email.utils import quote
 from functools import cached_property, lru_cache
-from http import HTTPStatus
 from typing import Any, cast
 
 import requests
@@ -215,8 +214,3 @@ def _reader(path: str) -> Any:
     if hasattr(view, "webhook_signing_key"):
         secrets["webhook_signing_key"] = "not-used"
     return view(**secrets)
-
-
-def is_success(status: int) -> bool:
-    """Return whether anymail may read a response as an acceptance."""
-    return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
