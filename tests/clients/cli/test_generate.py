@@ -240,7 +240,8 @@ def test_command_says_what_it_cannot_read(tmp_path: Path) -> None:
     deep: dict[str, Any] = {}
     for _ in range(150):
         deep = {"type": "array", "items": deep}
-    schema = {"type": "object", "properties": {"deep": deep, "odd": 1}, "required": "odd"}
+    odd = {"a": 1, "b": {"type": [["x"]]}, "c": {"enum": [[1]]}, "d": {"$ref": 1}}
+    schema = {"type": "object", "properties": {"deep": deep, **odd}, "required": "odd"}
     (types / "parcel_lost" / "schema.json").write_text(json.dumps(schema))
     assert run(*words)[0] == 0
     (tmp_path / "a.py").unlink()

@@ -1,6 +1,8 @@
 """``notify --profile``, and ``notify promote`` between two servers."""
 
 import io
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -101,6 +103,14 @@ class Servers:
             headers = {"Authorization": f"Bearer {self._key}"}
             self._staging = http.get("/api/v1/type-files?limit=100", headers=headers).content
 
+    def change_staging(self, description: str) -> None:
+        """Let staging have another description of its types."""
+        assert self._staging is not None
+        page = json.loads(self._staging)
+        for each in page["results"]:
+            each["definition"]["description"] = description
+        self._staging = json.dumps(page).encode()
+
     def __call__(self, *words: str, **environment: str) -> int:
         out, err = io.StringIO(), io.StringIO()
         code = command.run(
@@ -146,6 +156,30 @@ def test_promotion_publishes_what_the_other_server_has(servers: Servers) -> None
     assert (servers(*PROMOTE), servers.out) == (0, "")
 
 
+def test_promoted_type_is_not_undone_by_the_files_that_lack_it(servers: Servers) -> None:
+    assert servers(*PROMOTE) == 0
+    assert servers("push", "--publish", "--profile", "production", "order_shipped") == 3
+    assert description() == "New."
+    assert servers("pull", "--profile", "production", "order_shipped") == 0
+    assert servers.out == "order_shipped: pulled\n"
+    assert servers("push", "--publish", "--profile", "production", "order_shipped") == 0
+    assert description() == "New."
+
+
+def test_promotion_follows_a_promotion_without_a_pull(servers: Servers) -> None:
+    assert servers(*PROMOTE) == 0
+    servers.change_staging("Newer.")
+    assert servers(*PROMOTE) == 0
+    assert description() == "Newer."
+
+
+def test_promotion_needs_no_folder(servers: Servers) -> None:
+    shutil.rmtree(servers.folder / "notify")
+    assert servers(*PROMOTE) == command.CONFLICT
+    assert servers(*PROMOTE, "--force") == 0
+    assert (servers(*PROMOTE), servers.out) == (0, "")
+
+
 def test_promotion_stops_at_a_type_that_has_moved_and_shows_both(servers: Servers) -> None:
     types.define_type("order_shipped", {"description": "By staff."}, now=utc_now())
     assert servers(*PROMOTE) == command.CONFLICT
@@ -160,6 +194,16 @@ def test_profile_of_the_environment_is_the_default(servers: Servers) -> None:
     assert servers("pull", "order_shipped", NOTIFY_PROFILE="production") == 0
     assert servers("pull", "--profile", "nope", NOTIFY_PROFILE="staging") == command.INVALID_USE
     assert "There is no profile nope" in servers.out
+
+
+def test_what_needs_no_server_needs_no_profile(servers: Servers) -> None:
+    assert servers("lint", "order_shipped", NOTIFY_PROFILE="nope") == 0
+    data = servers.folder / "data.json"
+    data.write_text('{"order": 1}')
+    (servers.folder / "notify" / "types" / "alert" / "type.yaml").write_text("name: [")
+    assert (servers("validate", "order_shipped", str(data)), servers.out) == (0, "")
+    assert servers("validate", "alert", str(data)) == command.INVALID_USE
+    assert servers("validate", "../alert", str(data)) == command.INVALID_USE
 
 
 def test_first_type_is_accepted_as_it_is(servers: Servers) -> None:

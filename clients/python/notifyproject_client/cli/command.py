@@ -65,8 +65,9 @@ def _call(
     err: TextIO,
     transport: httpx.BaseTransport | None,
 ) -> int:
-    profile = _profile(options, environment)
-    if not (profile.url and profile.key) and getattr(options, "server", True):
+    needs_server = getattr(options, "server", True)
+    profile = _profile(options, environment) if needs_server else Profile("", "")
+    if needs_server and not (profile.url and profile.key):
         raise _InvalidUseError(
             f"Set {URL} and {KEY}, or name a profile. The key needs the scope templates:write."
         )
@@ -115,10 +116,10 @@ def _generate(options: argparse.Namespace, out: TextIO) -> int:
 
 
 def _validate(options: argparse.Namespace, out: TextIO) -> int:
-    kind = files.read_types(options.types).get(options.slug)
-    if kind is None:
+    folder = options.types / options.slug
+    if not files.NAME.fullmatch(options.slug) or not (folder / files.DEFINITION).is_file():
         raise _InvalidUseError(f"There is no type {options.slug}.")
-    found = [*validate.find_problems(kind, options.data)]
+    found = [*validate.find_problems(files.read_type(folder), options.data)]
     for at, reason in found:
         print(f"{at}: {reason}", file=out)
     return DIFFERENT if found else OK
@@ -284,18 +285,47 @@ def _lint(run: _Run) -> int:
 
 
 def _push(run: _Run) -> int:
-    there = run.server.types() if run.options.force else {}
+    return _store(run, run.server.types() if run.options.force else {})
+
+
+def _promote(run: _Run) -> int:
+    lock = run.lock()
+    return _store(
+        run,
+        {
+            slug: each
+            for slug, each in run.server.types().items()
+            if run.options.force or each.revision in lock.revisions(slug)
+        },
+    )
+
+
+def _store(run: _Run, replaced: Mapping[str, ServerType]) -> int:
+    """Store types on the server: in place of these, or of what the lock has."""
     run.chosen.check(run.local)
     if not run.local:
         run.warn(f"There are no types in {run.folder}.")
         return run.end(INVALID_USE)
     try:
-        stored = _sent(run, there, dry_run=run.options.dry_run, publish=run.options.publish)
+        stored = _sent(run, replaced, dry_run=run.options.dry_run, publish=run.options.publish)
     except ConflictError as conflict:
         return run.end(_report_conflict(run, [[*run.local][index] for index in conflict.indexes]))
     if stored is None:
         return run.end(DIFFERENT)
     publishes = run.options.publish and not run.options.dry_run
+    _report_stored(run, stored, publishes=publishes)
+    if run.options.command == PROMOTE:
+        # The files may have something else.
+        if publishes:
+            run.lock().set_promoted({each.slug: each.revision for each in stored})
+    elif publishes or all(each.outcome == "unchanged" for each in stored):
+        run.lock().set(
+            {each.slug: Synced(each.revision, digest(run.local[each.slug])) for each in stored}
+        )
+    return run.end(OK)
+
+
+def _report_stored(run: _Run, stored: Sequence[ServerType], *, publishes: bool) -> None:
     for each in stored:
         if each.outcome == "unchanged":
             continue
@@ -307,11 +337,6 @@ def _push(run: _Run) -> int:
             run.say(each.slug, f"draft of version {each.version}, not published")
         else:
             run.say(each.slug, "not published: without --publish, only texts are stored")
-    if publishes or all(each.outcome == "unchanged" for each in stored):
-        run.lock().set(
-            {each.slug: Synced(each.revision, digest(run.local[each.slug])) for each in stored}
-        )
-    return run.end(OK)
 
 
 def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
@@ -363,7 +388,7 @@ def _difference(slug: str, before: TypeFiles, after: TypeFiles) -> str:
 
 
 _WITHOUT_SERVER = {INIT: _init, TYPES: _generate, VALIDATE: _validate}
-_COMMANDS = {"pull": _pull, "diff": _diff, "lint": _lint, "push": _push, PROMOTE: _push}
+_COMMANDS = {"pull": _pull, "diff": _diff, "lint": _lint, "push": _push, PROMOTE: _promote}
 
 
 def _parser() -> argparse.ArgumentParser:

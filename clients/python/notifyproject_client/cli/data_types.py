@@ -141,15 +141,13 @@ class _Reader:
         if values and all(value is None or isinstance(value, str | int) for value in values):
             return OneOf(tuple(_distinct(values)))
         kinds = schema.get("type")
-        shapes = [
-            self._of_kind(kind, schema, name, note)
-            for kind in ([kinds] if isinstance(kinds, str) else _distinct(_list(kinds)))
-        ]
+        named = [kinds] if isinstance(kinds, str) else _texts(kinds)
+        shapes = [self._of_kind(kind, schema, name, note) for kind in dict.fromkeys(named)]
         if not shapes:
             return Simple(ANY)
         return shapes[0] if len(shapes) == 1 else Either(tuple(shapes))
 
-    def _of_kind(self, kind: Literal, schema: Mapping[str, Any], name: str, note: str) -> Shape:
+    def _of_kind(self, kind: str, schema: Mapping[str, Any], name: str, note: str) -> Shape:
         if kind == "array":
             return ListOf(self.shape(schema.get("items"), f"{name}Item"))
         if kind != "object":
@@ -159,7 +157,7 @@ class _Reader:
         return self._module.declare(name, fields, str(schema.get("description") or note))
 
     def _fields(self, schema: Mapping[str, Any], name: str) -> Iterator[Field]:
-        required = [each for each in _list(schema.get("required")) if isinstance(each, str)]
+        required = _texts(schema.get("required"))
         properties = _object(schema.get("properties"))
         for each in dict.fromkeys([*properties, *required]):
             inner = properties.get(each)
@@ -187,6 +185,10 @@ def comment(text: str) -> str:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in _list(value) if isinstance(each, str)]
 
 
 def _object(value: Any) -> Mapping[str, Any]:

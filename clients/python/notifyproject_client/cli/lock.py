@@ -1,4 +1,7 @@
-"""``notify.lock``: what the server had when files and server were last the same."""
+"""``notify.lock``: what each server had when its types were last those of the files.
+
+Types that came from another server are in it apart: the files may not have them.
+"""
 
 import hashlib
 import json
@@ -20,17 +23,21 @@ class Synced:
 
 
 class Lock:
-    """The types that were the same, for each server."""
+    """What is known of the types of a server."""
 
     def __init__(self, path: Path, server: str) -> None:
         self._path, self._server = path, server
         self._servers: dict[str, dict[str, Synced]] = {}
+        self._promoted: dict[str, dict[str, str]] = {}
         if path.is_file():
             try:
-                stored = json.loads(path.read_text(encoding="utf-8"))["servers"]
+                stored = json.loads(path.read_text(encoding="utf-8"))
                 self._servers = {
                     each: {slug: Synced(**found) for slug, found in types.items()}
-                    for each, types in stored.items()
+                    for each, types in stored["servers"].items()
+                }
+                self._promoted = {
+                    each: dict(types) for each, types in stored.get("promoted", {}).items()
                 }
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise FileError(path, "Not a lock of this command.") from error
@@ -39,19 +46,36 @@ class Lock:
         """Return what is known of a type, None if it has never been the same."""
         return self._servers.get(self._server, {}).get(slug)
 
+    def revisions(self, slug: str) -> set[str | None]:
+        """Return the revisions of a type on the server that came from here."""
+        synced = self.get(slug)
+        promoted = self._promoted.get(self._server, {}).get(slug)
+        return {promoted, synced.revision if synced else None}
+
     def set(self, types: Mapping[str, Synced]) -> None:
-        """Store that types are the same."""
-        known = self._servers.setdefault(self._server, {})
-        before = dict(known)
-        known |= types
-        if known == before and self._path.is_file():
-            return
+        """Store that types are the same. Raises FileError."""
+        self._servers.setdefault(self._server, {}).update(types)
+        self._write()
+
+    def set_promoted(self, revisions: Mapping[str, str]) -> None:
+        """Store the revisions of types that came from another server. Raises FileError."""
+        self._promoted.setdefault(self._server, {}).update(revisions)
+        self._write()
+
+    def _write(self) -> None:
         servers = {
             server: {slug: asdict(each) for slug, each in synced.items()}
             for server, synced in self._servers.items()
         }
-        text = json.dumps({"servers": servers}, indent=2, sort_keys=True)
-        self._path.write_text(f"{text}\n", encoding="utf-8")
+        content = {"servers": servers} | ({"promoted": self._promoted} if self._promoted else {})
+        text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+        try:
+            if self._path.is_file() and self._path.read_text(encoding="utf-8") == text:
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise FileError(self._path, str(error)) from error
 
 
 def digest(files: TypeFiles) -> str:
