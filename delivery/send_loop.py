@@ -273,7 +273,12 @@ class SendLoop:
         deliveries = [
             _for_route(route, by_reference[claim.reference], now) for claim in route.claims
         ]
-        claims = [delivery.claimed for delivery in deliveries]
+        claims = [
+            replace(delivery.claimed, series_first=delivery.repeats.series.first)
+            if delivery.repeats
+            else delivery.claimed
+            for delivery in deliveries
+        ]
         started = leases.start(claims, provider=provider.name, worker=worker_name(), now=now)
         if len(started) < len(claims):
             kept = {claimed.notification_id for claimed in started}

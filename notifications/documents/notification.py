@@ -100,6 +100,8 @@ class DeliveryDocument(TypedDict):
     accepted_targets: list[str]
     ambiguous_targets: NotRequired[list[str]]
     ambiguous_provider: NotRequired[str | None]
+    series_first: NotRequired[int | None]
+    series_last: NotRequired[int | None]
     failed_over_from: NotRequired[str | None]
     sent_at: NotRequired[datetime | None]
     delivered_at: NotRequired[datetime | None]

@@ -91,6 +91,8 @@ class Migration(migrations.Migration):
                 ('accepted_targets', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),
                 ('ambiguous_targets', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),
                 ('ambiguous_provider', models.CharField(blank=True, max_length=40, null=True)),
+                ('series_first', models.IntegerField(blank=True, null=True)),
+                ('series_last', models.IntegerField(blank=True, null=True)),
                 ('failed_over_from', models.CharField(blank=True, max_length=40, null=True)),
                 ('sent_at', models.DateTimeField(blank=True, null=True)),
                 ('delivered_at', models.DateTimeField(blank=True, null=True)),

@@ -129,6 +129,11 @@ class Delivery(EmbeddedModel):
     """Devices with an unknown outcome, while others are retried."""
     ambiguous_provider = optional_text(40)
     """Provider of an ambiguous attempt. No other provider may get the delivery."""
+    series_first = models.IntegerField(null=True, blank=True)
+    """First of the attempts that are one request to an idempotent provider. Missing without a
+    repeat."""
+    series_last = models.IntegerField(null=True, blank=True)
+    """Last of these attempts. The series means nothing once a later attempt has begun."""
     failed_over_from = optional_text(40)
     """Provider that has just refused the delivery. The next provider is used at once."""
     sent_at = optional_datetime()

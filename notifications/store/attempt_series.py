@@ -31,6 +31,8 @@ class AmbiguousDelivery:
 class AttemptSeries:
     """Attempts of which the provider may have accepted any: each repeats the first."""
 
+    first: int
+    """The number of the first attempt."""
     reference: str
     """Of the first attempt."""
     began_at: datetime
@@ -56,9 +58,12 @@ def find_series(
             and record.get("provider") == delivery.provider
             and record["attempt_number"] > delivery.earlier_attempts
         ):
-            reference = AttemptReference(
-                delivery.notification_id, delivery.channel, record["attempt_number"]
+            first = record["attempt_number"]
+            reference = AttemptReference(delivery.notification_id, delivery.channel, first)
+            series.setdefault(
+                delivery,
+                AttemptSeries(
+                    first=first, reference=str(reference), began_at=record["attempted_at"]
+                ),
             )
-            first = AttemptSeries(reference=str(reference), began_at=record["attempted_at"])
-            series.setdefault(delivery, first)
     return series

@@ -64,6 +64,8 @@ class ClaimedDelivery:
     ambiguous_targets: tuple[str, ...] = ()
     ambiguous_provider: str | None = None
     """Provider of an earlier ambiguous attempt. No other provider may get the delivery."""
+    series_first: int | None = None
+    """The attempt that the current one repeats at an idempotent provider."""
     failed_over_from: str | None = None
     """Provider that has just refused the delivery. The next provider is used at once."""
     step: int = FIRST_STEP

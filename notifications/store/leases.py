@@ -205,14 +205,16 @@ def start(
     # the outcome is unknown.
     if not claims:
         return []
-    guarded = [c for c in claims if c.step > FIRST_STEP]
-    if guarded and len(guarded) < len(claims):
-        unguarded = [c for c in claims if c.step == FIRST_STEP]
+    groups: dict[tuple[bool, int | None], list[ClaimedDelivery]] = {}
+    for claim in claims:
+        groups.setdefault((claim.step > FIRST_STEP, claim.series_first), []).append(claim)
+    if len(groups) > 1:
         return [
             claim
-            for some in (unguarded, guarded)
+            for some in groups.values()
             for claim in start(some, provider=provider, worker=worker, now=now)
         ]
+    is_guarded, series_first = next(iter(groups))
     token, channel = claims[0].token, claims[0].channel
     renewed = LEASES.new_claim(token=token, worker=worker, now=now)
     pipeline = transition(
@@ -228,11 +230,12 @@ def start(
             "failure_code": None,
             "failure_reason": None,
             "held_reason": None,
+            **(_series_fields(series_first) if series_first is not None else {}),
         },
         now=now,
     )
     ids = [c.notification_id for c in claims]
-    wanted = _owned_filter(ids, token, S.PENDING) | (match_unreached() if guarded else {})
+    wanted = _owned_filter(ids, token, S.PENDING) | (match_unreached() if is_guarded else {})
     result = retry_transient(notifications().update_many, wanted, pipeline)
     owned_ids = set(ids)
     if result.matched_count < len(claims):
@@ -253,6 +256,11 @@ def start(
     crash_points.reach(Boundary.START_WRITTEN)
     _log_started(started)
     return started
+
+
+def _series_fields(first: int) -> dict[str, Any]:
+    # Any further attempt, of whichever version, ends the series by its number alone.
+    return {"series_first": first, "series_last": Computed({"$add": ["$$d.attempt_count", 1]})}
 
 
 def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:

@@ -1,5 +1,6 @@
 """Applies receipts to deliveries. Order and repetition of receipts don't affect the result."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from .pipelines import (
     Computed,
     Expression,
     Pipeline,
+    any_delivery,
     error_entry,
     in_statuses,
     list_union,
@@ -71,9 +73,6 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
         {"status": S.FAILED.value, "failure_code": {"$nin": _REPORTED_CODES}},
     ]
     guard: dict[str, Any] = {"channel": channel.value, "$or": conditions}
-    if receipt.status is S.FAILED:
-        # A failure of an earlier attempt says nothing about a later one.
-        guard["attempt_count"] = {"$lte": receipt.reference.attempt_number}
     is_lower = {"$in": ["$$d.status", lower]}
     is_reported = {"$in": ["$$d.failure_code", _REPORTED_CODES]}
     is_declared_here = {"$and": [{"$eq": ["$$d.status", S.FAILED.value]}, {"$not": [is_reported]}]}
@@ -88,10 +87,33 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     if noted_device is not None:
         conditions.append(_is_new_information(receipt, noted_device))
         pipeline = [*_note_device_receipt(receipt, noted_device, now), *pipeline]
-    result = notifications().update_one(
-        {"_id": receipt.reference.notification_id, "delivery": {"$elemMatch": guard}}, pipeline
-    )
-    return result.modified_count == 1
+    wanted = {"_id": receipt.reference.notification_id, **_match(receipt, guard)}
+    return notifications().update_one(wanted, pipeline).modified_count == 1
+
+
+def _match(receipt: DeliveryReceipt, guard: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a filter for the delivery that meets ``guard``, unless a later attempt counts."""
+    if receipt.status is not S.FAILED:
+        return {"delivery": {"$elemMatch": guard}}
+    # A failure of an earlier attempt says nothing about a later one, unless all later ones are
+    # repeats of it that the provider takes as one request.
+    number = receipt.reference.attempt_number
+    is_repeated = {
+        "$and": [
+            of_channel(receipt.reference.channel),
+            {"$eq": ["$$d.series_first", number]},
+            {"$eq": ["$$d.series_last", "$$d.attempt_count"]},
+        ]
+    }
+    return {
+        "$or": [
+            {"delivery": {"$elemMatch": {**guard, "attempt_count": {"$lte": number}}}},
+            {
+                "delivery": {"$elemMatch": {**guard, "series_first": number}},
+                "$expr": any_delivery(is_repeated),
+            },
+        ]
+    }
 
 
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
+from notifications.receipts import processor
 from notifications.store import leases, recovery
 from notifications.store.leases import LEASE
 from notifications.store.recovery import UnknownOutcome
-from providers.contract import SendRequest
+from providers.contract import Receipt, ReceiptKind, SendRequest
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, WORKER, mails
 from tests.support.fakes.provider import (
@@ -43,8 +44,8 @@ class Receiver(ScriptedProvider):
 
     idempotency = WINDOW
 
-    def __init__(self) -> None:
-        super().__init__(name="receiver")
+    def __init__(self, *, name: str = "receiver") -> None:
+        super().__init__(name=name)
         self.taken: Counter[str] = Counter()
         """Messages by key. A further one of a key is the same message."""
         self.bytes: dict[str, set[tuple[Any, ...]]] = {}
@@ -149,6 +150,80 @@ def test_lost_worker_is_repeated_with_its_key(receiver: Receiver) -> None:
     (request,) = receiver.seen
     assert request.idempotency_key == f"{notification_id}.email.1"
     assert request.reference == f"{notification_id}.email.2"
+
+
+def bounce(notification_id: ObjectId, *, attempt: int, at: datetime, provider: str) -> int:
+    """Report the bounce of an attempt. Return how many deliveries changed."""
+    receipt = Receipt(
+        reference=f"{notification_id}.email.{attempt}",
+        provider_id="mail-1",
+        kind=ReceiptKind.BOUNCED,
+        at=at,
+        reason="550 no such user",
+        event_id=f"bounce-{notification_id}-{attempt}",
+        address=None,
+    )
+    return processor.apply_receipts([receipt], provider=provider, now=at).changed
+
+
+def test_bounce_of_a_repeated_mail_names_its_first_attempt(receiver: Receiver) -> None:
+    """However often it was repeated."""
+    for lost in (1, 2, 3):
+        receiver.is_answer_lost = lose(count=lost)
+        (notification_id,) = mails(1)
+        run_on(notification_id, until=NOON + 90 * MINUTE)
+        assert (state(notification_id)["status"], state(notification_id)["attempt_count"]) == (
+            "sent",
+            lost + 1,
+        )
+        later = NOON + 100 * MINUTE
+        assert bounce(notification_id, attempt=1, at=later, provider=receiver.name) == 1
+        assert state(notification_id)["failure_code"] == "bounced"
+
+
+def test_bounce_says_nothing_about_a_later_message(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the window, the type lets the mail be sent anew: by a key of its own."""
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.RETRY)
+    receiver.is_answer_lost = lose(count=2)
+    (notification_id,) = mails(1)
+    run_on(notification_id, until=NOON + 9 * MINUTE)
+    assert state(notification_id)["attempt_count"] == 2
+    later = NOON + 2 * WINDOW
+    run_on(notification_id, at=later, until=later + 10 * MINUTE)
+    assert receiver.seen[-1].idempotency_key == f"{notification_id}.email.3"
+    for attempt in (1, 2):
+        assert bounce(notification_id, attempt=attempt, at=later, provider=receiver.name) == 0
+    assert state(notification_id)["status"] == "sent"
+
+
+def test_bounce_of_an_earlier_series_says_nothing_about_a_successor(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two accounts repeat the mail, each what it may itself have accepted."""
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.RETRY)
+    receiver.is_answer_lost = lose(count=2)
+    (notification_id,) = mails(1)
+    run_on(notification_id, until=NOON + 9 * MINUTE)
+    successor = Receiver(name="successor")
+    successor.is_answer_lost = lose(count=1)
+    let_send(monkeypatch, successor)
+    run_on(notification_id, at=NOON + 10 * MINUTE, until=NOON + 60 * MINUTE)
+    assert {r.idempotency_key for r in successor.seen} == {f"{notification_id}.email.3"}
+    assert state(notification_id)["attempt_count"] == 4
+    at = NOON + 61 * MINUTE
+    for name in (receiver.name, successor.name):
+        assert bounce(notification_id, attempt=1, at=at, provider=name) == 0
+    assert bounce(notification_id, attempt=3, at=at, provider=successor.name) == 1
+
+
+def test_delivery_without_a_repeat_has_no_series(receiver: Receiver) -> None:
+    receiver.always(provider_error)
+    (notification_id,) = mails(1)
+    run_on(notification_id, until=NOON + 10 * MINUTE)
+    assert state(notification_id)["attempt_count"] > 1
+    assert not {"series_first", "series_last"} & state(notification_id).keys()
 
 
 def test_after_the_window_the_type_decides(receiver: Receiver) -> None:

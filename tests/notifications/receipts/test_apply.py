@@ -225,6 +225,34 @@ def test_failure_of_an_earlier_attempt_is_ignored() -> None:
     assert status_of(notification_id) == "failed"
 
 
+def repeat(notification_id: ObjectId, *, series_first: int | None) -> None:
+    """Start the next attempt, with or without the mark of a repeat, and leave it unknown."""
+    at = NOON + 5 * MINUTE
+    begun = start(replace(claim(notification_id, at=at), series_first=series_first), at=at)
+    leases.settle([settlement(begun, S.PENDING, at=at, next_attempt_at=at)], now=at)
+
+
+def test_failure_of_a_repeated_attempt_counts() -> None:
+    """All attempts since are repeats, and the failure names the first of them."""
+    for later in ([1], [1, 1]):
+        notification_id = ObjectId(factories.settled(S.PENDING)["_id"])
+        for first in later:
+            repeat(notification_id, series_first=first)
+        assert not apply_status(notification_id, S.FAILED, attempt=0)
+        assert apply_status(notification_id, S.FAILED, attempt=1)
+        assert status_of(notification_id) == "failed"
+
+
+def test_failure_before_another_message_is_ignored() -> None:
+    """The last attempt repeats nothing, also if an earlier version made it, or a later one."""
+    for later in ([1, None], [None, 2], [1, 3], [1, None, 3]):
+        notification_id = ObjectId(factories.settled(S.PENDING)["_id"])
+        for first in later:
+            repeat(notification_id, series_first=first)
+        assert not apply_status(notification_id, S.FAILED, attempt=1), later
+        assert status_of(notification_id) == "pending"
+
+
 @each_case("status", [S.SENT, S.DELIVERED, S.READ])
 def test_success_of_an_earlier_attempt_counts(status: DeliveryStatus) -> None:
     notification_id = second_attempt()

@@ -1,6 +1,7 @@
 """Starting attempts: recorded before sending, by the owner of the claim."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -135,6 +136,18 @@ def test_batch_with_lost_claims_is_started_in_rounds() -> None:
         claims[3].notification_id,
         claims[5].notification_id,
     ]
+
+
+def test_batch_records_which_attempts_repeat_others() -> None:
+    plain, second, third = batch(3)
+    begun = begin(plain, replace(second, series_first=1), replace(third, series_first=2))
+    assert len(begun) == 3
+    series = [
+        (d.get("series_first"), d.get("series_last"))
+        for c in (plain, second, third)
+        for d in read(c.notification_id)["delivery"]
+    ]
+    assert series == [(None, None), (1, 1), (2, 1)]
 
 
 def test_unsent_attempt_is_due_again_and_uncounted() -> None:
