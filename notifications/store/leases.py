@@ -11,6 +11,7 @@ from pymongo.errors import BulkWriteError
 from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP
+from domain.retry import UNCOUNTED_MAX_DELAY
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, DeliveryStatus
 from domain.wait_reasons import OUTAGES, Hold, WaitReason
 from notifications.documents.notification import NotificationDocument
@@ -37,6 +38,9 @@ from .steps import match_unreached
 S = DeliveryStatus
 _OUTAGE_CODES = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.DECRYPTION_FAILED})
 """Failure codes of deliveries that wait for something which staff must mend."""
+MAX_LATENESS = 2 * UNCOUNTED_MAX_DELAY
+"""Time from the end of a wait until a worker has time for the delivery that counts as outage. The
+rest is the time of a long queue, or of stopped workers."""
 UNSENT_ENDS = frozenset({S.EXPIRED, S.SUPPRESSED, S.CANCELLED})
 LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
 LEASES = Leases(collection=notifications, length=LEASE, max_claims=3)
@@ -412,7 +416,7 @@ def _held_until(held: Settlement | NotSent, now: datetime) -> dict[str, Any]:
     if held.next_attempt_at is None or held.next_attempt_at <= now:
         return {}
     # Until a worker has time for it, the same outage goes on.
-    since = min(held.claimed.held_until or now, now)
+    since = max(min(held.claimed.held_until or now, now), now - MAX_LATENESS)
     total = held.claimed.held_for + (held.next_attempt_at - since)
     return {"held_ms": total // timedelta(milliseconds=1)}
 

@@ -16,7 +16,7 @@ from domain.wait_reasons import Hold, WaitReason
 from notifications.store import acceptance, leases, recovery
 from notifications.store.acceptance import Accepted
 from notifications.store.claims import ClaimedDelivery, NotSent
-from notifications.store.leases import LEASE
+from notifications.store.leases import LEASE, MAX_LATENESS
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -263,3 +263,19 @@ def test_outages_add_up_without_the_waits_between_them() -> None:
         leases.release([again], now=at)
         found.append(again.held_for // MINUTE)
     assert found == [10, 25, 35, 35, 45]
+
+
+def test_time_in_a_long_queue_after_an_outage_is_no_outage() -> None:
+    """Nor is a weekend without workers."""
+    hold = Hold(reason=WaitReason.CIRCUIT_OPEN, provider="sendgrid", since=NOON)
+    outage = {"code": FailureCode.CHANNEL_UNAVAILABLE, "held_reason": hold.reason, "hold": hold}
+    notification_id, at = accepted()["_id"], NOON
+    for wait in (10 * MINUTE, MINUTE):
+        (claim,) = claim_ids(notification_id, at=at)
+        until = at + wait
+        leases.settle_not_sent(
+            [not_sent(claim, S.PENDING, **outage, next_attempt_at=until)], now=at
+        )
+        at = until + timedelta(hours=75)
+    (again,) = claim_ids(notification_id, at=at)
+    assert again.held_for == 11 * MINUTE + MAX_LATENESS
