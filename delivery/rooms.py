@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from domain import retry
 from domain.channels import ROOM
 from domain.errors import FailureCode, InvalidRecipientError
 from domain.rooms import KINDS, UNKNOWN_KIND
@@ -56,13 +57,13 @@ def resolve(claimed: ClaimedDelivery, *, now: datetime) -> SendTarget | NotSent:
         return NotSent(claimed, S.FAILED, FailureCode.ROOM_GONE, obstacle or registry.REMOVED)
     if room.kind not in KINDS:
         reason, code = UNKNOWN_KIND.format(room.kind), FailureCode.CHANNEL_UNAVAILABLE
-        return NotSent(claimed, S.PENDING, code, reason, now + KIND_RETRY_DELAY)
+        return _defer(claimed, code, reason, until=now + KIND_RETRY_DELAY)
     try:
         target = room.target()
     except DecryptionError as problem:
         log.exception("room_not_decrypted", room=room.slug)
         reason, code = f"The room's target: {problem}.", FailureCode.DECRYPTION_FAILED
-        return NotSent(claimed, S.PENDING, code, reason, now + KEY_RETRY_DELAY)
+        return _defer(claimed, code, reason, until=now + KEY_RETRY_DELAY)
     return SendTarget(
         address=target.address, room=room.slug, secrets=target.secrets, transport=room.kind
     )
@@ -135,6 +136,14 @@ def close_circuits(slug: str) -> None:
     for is_test in (False, True):
         for provider in providers_for(ROOM, test=is_test):
             circuit_breaker.close(circuit_breaker.circuit_name(provider, slug))
+
+
+def _defer(claimed: ClaimedDelivery, code: FailureCode, reason: str, *, until: datetime) -> NotSent:
+    """Defer a delivery to a room that staff must mend, or end it if that takes too long."""
+    # Failed also if it expires meanwhile, so that staff see why.
+    may_defer = retry.may_defer(until=until, state=claimed.retry_state)
+    status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
+    return NotSent(claimed, status, code, reason, at)
 
 
 def _take(

@@ -12,6 +12,7 @@ from delivery.runtime import SendingRuntime
 from domain.channels import ROOM, Channel
 from domain.content import Content, Recipient
 from domain.errors import FailureCode, InvalidRecipientError, RecipientAction
+from domain.retry import MAX_OUTAGE
 from domain.rooms import RoomKind
 from domain.states import Priority
 from notifications.catalog import shipped_types
@@ -312,6 +313,42 @@ def test_room_of_a_kind_of_another_version_waits_alone(provider: RoomsProvider) 
         "This version has no kind of room `pigeon_loft`.",
     )
     assert waiting["next_attempt_at"] > NOON
+    assert state(other)["status"] == "sent"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"kind": "pigeon_loft"}, "channel_unavailable"),
+        ({"target": "of another key"}, "decryption_failed"),
+    ],
+)
+def test_room_that_nobody_mends_ends_its_messages(
+    provider: RoomsProvider, change: dict[str, str], code: str
+) -> None:
+    """Also those without an expiry, after the three days for which outages hold a message."""
+    collection("rooms").update_one({"_id": "shop"}, {"$set": change})
+    notification_id, expiring, other = (
+        alert("shop"),
+        alert("shop", expires_at=NOON + SECOND),
+        alert(),
+    )
+    registry.change("shop", min_gap_seconds=0, now=NOON)
+    world = World()
+    world.deliver(notification_id, expiring, other)
+    held = state(notification_id)
+    assert (held["status"], held["failure_code"]) == ("pending", code)
+    assert (state(expiring)["status"], state(expiring)["failure_code"]) == ("failed", code)
+    almost = MAX_OUTAGE - SECOND
+    collection("notifications").update_one(
+        {"_id": notification_id}, {"$set": {"delivery.0.held_ms": almost // (SECOND / 1000)}}
+    )
+    for _ in range(2):
+        world.now = state(notification_id)["next_attempt_at"]
+        world.deliver(notification_id)
+    ended = state(notification_id)
+    assert (ended["status"], ended["failure_code"]) == ("failed", code)
+    assert ended["failed_at"] == world.now
     assert state(other)["status"] == "sent"
 
 
