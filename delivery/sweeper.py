@@ -105,23 +105,29 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
     """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many."""
     resolved = 0
     while waiting := recovery.unknown_outcomes(now=now):
-        decisions: list[
-            tuple[UnknownOutcome, retry.RetryAt | retry.AwaitReceipt | retry.GiveUp]
-        ] = []
         repeatable = idempotency.repeatable(waiting, now=now)
-        late = receipt_lag.late_until([o for o in waiting if o not in repeatable], now=now)
-        for unresolved in waiting:
-            if (until := late.get(unresolved)) is not None:
-                decisions.append((unresolved, retry.AwaitReceipt(until)))
-                continue
-            # The type may have been disabled since.
-            policy = (
-                retry.UnknownPolicy.RETRY
+        decided = {
+            unresolved: retry.decide_unknown(
+                # The type may have been disabled since.
+                policy=retry.UnknownPolicy.RETRY
                 if unresolved in repeatable
-                else idempotency.policy_of(unresolved.type)
+                else idempotency.policy_of(unresolved.type),
+                state=unresolved.retry_state,
+                now=now,
             )
-            decision = retry.decide_unknown(policy=policy, state=unresolved.retry_state, now=now)
-            decisions.append((unresolved, decision))
+            for unresolved in waiting
+        }
+        at_risk = [
+            unresolved
+            for unresolved, decision in decided.items()
+            if unresolved not in repeatable
+            and not _has_arrived(unresolved, is_repeated=isinstance(decision, retry.RetryAt))
+        ]
+        late = receipt_lag.late_until(at_risk, now=now)
+        decisions = [
+            (unresolved, retry.AwaitReceipt(late[unresolved]) if unresolved in late else decision)
+            for unresolved, decision in decided.items()
+        ]
         done = recovery.resolve_unknown(decisions, now=now)
         given_up = [
             unresolved.notification_id for unresolved, d in decisions if isinstance(d, retry.GiveUp)
@@ -132,6 +138,11 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
             # Concurrent sweepers resolve the rest.
             break
     return resolved
+
+
+def _has_arrived(outcome: UnknownOutcome, *, is_repeated: bool) -> bool:
+    """Return whether a receipt says nothing new: the message arrived, and isn't repeated."""
+    return bool(outcome.accepted_records) or (outcome.is_reached and not is_repeated)
 
 
 def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:

@@ -9,6 +9,7 @@ from bson import ObjectId
 from delivery import sweeper
 from domain.states import DeliveryStatus
 from notifications.receipts import processor
+from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
@@ -107,6 +108,30 @@ def test_other_receipts_say_nothing_about_the_lag(fields: dict[str, Any]) -> Non
     report(known, **fields)
     assert sweeper.resolve_unknown_outcomes(now=DUE) == 1
     assert state(lost) == ("pending", DUE)
+
+
+@each_case("is_reached", [True, False])
+def test_message_that_arrived_waits_for_no_receipt(is_reached: bool) -> None:
+    """On another device, or according to a record of the worker that was lost."""
+    begun = factories.started(at=NOON, type="marketing")
+    have = ("phone",) if is_reached else ()
+    lost = factories.settlement(begun, S.UNKNOWN, accepted_targets=have)
+    factories.leases.settle([lost], now=NOON)
+    if not is_reached:
+        record = {"$set": {"status": "sent", "finished_at": NOON}}
+        collection("delivery_attempts").update_one({"_id": begun.reference}, record)
+    report(sent(at=NOON), at=DUE - SECOND)
+    assert sweeper.resolve_unknown_outcomes(now=DUE) == 1
+    assert state(begun.notification_id)[0] == "sent"
+
+
+def test_repeat_for_the_other_devices_waits_for_late_receipts() -> None:
+    begun = factories.started(at=NOON)
+    lost = factories.settlement(begun, S.UNKNOWN, accepted_targets=("phone",))
+    factories.leases.settle([lost], now=NOON)
+    report(sent(at=NOON), at=DUE - SECOND)
+    assert sweeper.resolve_unknown_outcomes(now=DUE) == 0
+    assert state(begun.notification_id)[0] == "unknown"
 
 
 def test_delivery_that_would_expire_meanwhile_is_decided_at_once() -> None:
