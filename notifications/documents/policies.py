@@ -84,7 +84,6 @@ class CountryUnitsDocument(TypedDict):
     _id: str
     country: str
     provider: str
-    is_day: bool
     units: int
     asked: int
     blocks: NotRequired[int]

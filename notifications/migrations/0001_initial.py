@@ -477,7 +477,6 @@ class Migration(migrations.Migration):
                 ('id', models.CharField(db_column='_id', max_length=80, primary_key=True, serialize=False)),
                 ('country', models.CharField(max_length=2)),
                 ('provider', models.CharField(max_length=40)),
-                ('is_day', models.BooleanField()),
                 ('units', models.IntegerField()),
                 ('asked', models.IntegerField()),
                 ('blocks', models.IntegerField(blank=True, null=True)),

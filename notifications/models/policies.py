@@ -102,13 +102,12 @@ class DailyUnits(models.Model):
 
 
 class CountryUnits(models.Model):
-    """The parts of texts to one country by one provider, in ten minutes or in a day, in UTC."""
+    """The parts of texts to one country by one provider in ten minutes, in UTC."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """Country, provider, and the beginning: ``PT/twilio/2026-11-28T12:10``."""
     country = models.CharField(max_length=2)
     provider = models.CharField(max_length=40)
-    is_day = models.BooleanField()
     units = models.IntegerField()
     asked = models.IntegerField()
     """Those of them that a stranger can cause: any but of marketing."""

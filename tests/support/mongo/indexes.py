@@ -253,7 +253,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "dig_user": "a recipient's digests, newest first",
     "dig_status": "digests by status, newest first",
     "dig_purge": "deletes digests 90 days after their end",
-    "cun_purge": "deletes counters of countries a week or a month after their own time",
+    "cun_purge": "deletes counters of countries a week after their own time",
     "dun_purge": "deletes counters of parts a day after their own",
     "lim_purge": "deletes counters of limits when their period ends",
     "lim_user": "one recipient's counters, for erasure",
