@@ -1,5 +1,6 @@
 """Applies providers' receipts to deliveries. Order and repetition don't affect the result."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -118,11 +119,10 @@ def _apply_part(receipts: Sequence[Receipt], provider: str, now: datetime) -> Ap
             changed.append((receipt, reference))
         crash_points.reach(Boundary.RECEIPT_APPLIED)
         _apply_reputation(receipt, reference, suspects, provider, now)
-        if receipt.is_pumping:
-            _record_pumping(receipt, reference, provider, now)
     _apply_unmatched(unmatched, provider, now)
     _mark_applied(matched, references, provider, now)
     crash_points.reach(Boundary.RECEIPTS_MARKED)
+    _record_pumping(matched, references, provider, now)
     _record_spans(changed, provider, now)
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
@@ -320,11 +320,22 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
 
 
 def _record_pumping(
-    receipt: Receipt, reference: AttemptReference, provider: str, now: datetime
+    receipts: Sequence[Receipt],
+    references: Mapping[str, AttemptReference],
+    provider: str,
+    now: datetime,
 ) -> None:
-    country = country_of(_address(receipt, reference) or "")
-    if country is not None:
-        country_units.record_block(country=country, provider=provider, now=now)
+    """Count the texts that a provider blocked for pumping, by country."""
+    blocked = [receipt for receipt in receipts if receipt.is_pumping]
+    try:
+        addresses = [_address(receipt, references[receipt.event_id]) for receipt in blocked]
+        countries = Counter(
+            country for address in addresses if (country := country_of(address or "")) is not None
+        )
+        country_units.record_blocks(countries, provider=provider, now=now)
+    except PyMongoError as error:
+        # An alert may come late. The receipts are applied, and the provider need not repeat them.
+        log.warning("blocks_not_counted", reason=type(error).__name__, texts=len(blocked))
 
 
 def _failure_code(receipt: Receipt) -> FailureCode | None:

@@ -1,7 +1,7 @@
 """Counters of the parts of texts to a country in ten minutes, by provider."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pymongo import UpdateOne
@@ -30,10 +30,14 @@ def count_sent(sent: Sequence[SentUnits], *, now: datetime) -> None:
         country_units().bulk_write(operations, ordered=False)
 
 
-def record_block(*, country: str, provider: str, now: datetime) -> None:
-    """Record that a provider blocks numbers of a country for pumping. Raises PyMongoError."""
-    change = {"units": 0, "asked": 0, "blocks": 1}
-    country_units().bulk_write([_in_slot(change, country, provider, now=now)])
+def record_blocks(texts: Mapping[str, int], *, provider: str, now: datetime) -> None:
+    """Count the texts to each country that a provider blocked for pumping. Raises PyMongoError."""
+    operations = [
+        _in_slot({"units": 0, "asked": 0, "blocks": count}, country, provider, now=now)
+        for country, count in texts.items()
+    ]
+    if operations:
+        country_units().bulk_write(operations, ordered=False)
 
 
 def slots_since(since: datetime, *, now: datetime) -> list[CountryUnitsDocument]:

@@ -380,7 +380,7 @@ def test_campaign_is_no_inflated_traffic() -> None:
 
 
 def test_block_by_the_provider_opens_an_incident() -> None:
-    country_units.record_block(country="PT", provider="twilio", now=NOW)
+    country_units.record_blocks({"PT": 1}, provider="twilio", now=NOW)
     evaluate(NOW)
     assert pumping() == ["SMS to Portugal: the provider suspects pumping"]
     evaluate(NOW + 45 * MINUTE)

@@ -21,6 +21,8 @@ from recipients import queries
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 from tests.support.factories.notifications import NOON, delivery, read, settlement, started
+from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.mongo.query_plans import plans
 from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "courier")
@@ -147,6 +149,44 @@ def test_block_for_pumping_is_counted_for_its_country(ids: dict[str, Any]) -> No
     processor.apply_early_receipts(now=NOON + MINUTE)
     (slot,) = country_units.slots_since(NOON, now=NOON + MINUTE)
     assert (slot["country"], slot["provider"], slot["blocks"]) == ("PT", "courier", 1)
+
+
+def blocked(*documents: NotificationDocument) -> processor.Applied:
+    """Apply the receipts of texts that were blocked for pumping, of one webhook."""
+    receipts = [
+        Receipt(
+            reference=f"{document['_id']}.sms.1",
+            provider_id=None,
+            kind=ReceiptKind.FAILED,
+            at=NOON,
+            reason=None,
+            event_id=f"{document['_id']}",
+            address=PHONE,
+            code=FailureCode.FILTERED,
+            is_pumping=True,
+        )
+        for document in documents
+    ]
+    return processor.apply_receipts(receipts, provider="courier", now=NOON + SECOND)
+
+
+def test_blocks_of_one_webhook_are_one_write() -> None:
+    documents = [sent() for _ in range(20)]
+    with plans("country_units") as found:
+        blocked(*documents)
+    (slot,) = country_units.slots_since(NOON, now=NOON + MINUTE)
+    assert (slot["blocks"], len(found)) == (20, 1)
+    blocked(*documents)
+    (slot,) = country_units.slots_since(NOON, now=NOON + MINUTE)
+    assert slot["blocks"] == 20, "a repeated webhook counts nothing"
+
+
+def test_uncounted_blocks_keep_no_receipt_from_being_applied() -> None:
+    document = sent()
+    with fail_commands("update", "country_units", {"errorCode": 14031}, times=9):
+        assert blocked(document).changed == 1
+    assert delivery(read(document["_id"]), Channel.SMS)["status"] == "failed"
+    assert blocked(document).repeated == 1
 
 
 def test_probable_bounce_counts_as_two() -> None:
