@@ -354,6 +354,8 @@ def refused_among(
     circuits: Collection[str], recipients: Sequence[str], *, now: datetime
 ) -> Mapping[str, frozenset[str]]:
     """Return which of these recipients each circuit has refused in the last hour."""
+    if not recipients:
+        return {}
     since, latest = (valkey.to_milliseconds(at) for at in (now - EVIDENCE_TTL, now + LONGEST_WAIT))
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:

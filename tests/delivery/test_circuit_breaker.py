@@ -532,3 +532,9 @@ def test_odd_time_of_a_refused_recipient_counts_as_absent(odd: float, broker: re
     assert refused == {FCM: frozenset()}
     record(successes=1, evidence=CircuitEvidence(refused={ACCOUNT: FIVE}))
     assert isinstance(permission(SECOND), Blocked)
+
+
+def test_nobody_is_refused_among_nobody() -> None:
+    trip()
+    assert circuit_breaker.refused_among([FCM], [], now=NOON) == {}
+    assert isinstance(permission(after=SECOND), Blocked)
