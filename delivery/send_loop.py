@@ -169,10 +169,9 @@ class SendLoop:
         unused = sum(map(request_count, groups))
         ended: list[NotSent] = []
         try:
-            deliveries = [delivery for group in groups for delivery in group]
-            if began - self._prepared_at > RECHECK_SECONDS:
-                deliveries, ended = _recheck(deliveries, now)
-            by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
+            by_reference = {
+                delivery.claimed.reference: delivery for group in groups for delivery in group
+            }
             routes, not_sent = routing.choose_routes(
                 self._runtime,
                 [delivery.claimed for delivery in by_reference.values()],
@@ -188,6 +187,10 @@ class SendLoop:
                 },
                 now=now,
             )
+            if began - self._prepared_at > RECHECK_SECONDS:
+                ended = _recheck(routes, now)
+                for unsent in ended:
+                    del by_reference[unsent.claimed.reference]
             for route in routes:
                 sending = group_by_request(route.provider, self._record_start(route, by_reference))
                 count = sum(map(request_count, sending))
@@ -200,7 +203,7 @@ class SendLoop:
                     at_once = self._is_single or is_failover
                     self._in_flight.submit(route, sending, at_once=at_once)
                 else:
-                    # All were taken over or cancelled: a probe goes back.
+                    # All were taken over, cancelled, or ended: a probe goes back.
                     settlement.record_answers(self._runtime, route, [], self._clock(), self._report)
         finally:
             lane.window.adjust(-unused)
@@ -267,12 +270,19 @@ class SendLoop:
     def _record_start(
         self, route: Route, by_reference: Mapping[str, PreparedDelivery]
     ) -> list[PreparedDelivery]:
-        """Record the start of each attempt by compare-and-set; return those still leased."""
+        """Record the start of each attempt by compare-and-set; return those still leased.
+
+        ``by_reference`` lacks those that may no longer be sent.
+        """
         provider = route.provider
         now = self._clock()
         deliveries = [
-            _for_route(route, by_reference[claim.reference], now) for claim in route.claims
+            _for_route(route, by_reference[claim.reference], now)
+            for claim in route.claims
+            if claim.reference in by_reference
         ]
+        if not deliveries:
+            return []
         claims = [
             replace(delivery.claimed, series_first=delivery.repeats.series.first)
             if delivery.repeats
@@ -313,15 +323,13 @@ class SendLoop:
         settlement.put_back(left, now, self._report)
 
 
-def _recheck(
-    deliveries: Sequence[PreparedDelivery], now: datetime
-) -> tuple[list[PreparedDelivery], list[NotSent]]:
-    """Return the deliveries that may still be sent, and why the others may not."""
-    ready, ended = eligibility.filter_eligible(
-        [delivery.claimed for delivery in deliveries], now=now, has_provider=True
-    )
-    left = {claimed.reference for claimed in ready}
-    return [delivery for delivery in deliveries if delivery.claimed.reference in left], ended
+def _recheck(routes: Sequence[Route], now: datetime) -> list[NotSent]:
+    """Return the deliveries of routes that may no longer be sent, and why."""
+    claims = [claimed for route in routes for claimed in route.claims]
+    if not claims:
+        return []
+    _, ended = eligibility.filter_eligible(claims, now=now, has_provider=True)
+    return ended
 
 
 def _for_route(route: Route, delivery: PreparedDelivery, now: datetime) -> PreparedDelivery:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from delivery import circuit_breaker, pipeline, provider_pauses, routing, sweeper
+from delivery import circuit_breaker, pipeline, provider_pauses, routing, send_loop, sweeper
 from delivery.circuit_breaker import FIRST_WAIT, PROBE_CHECK, CircuitReporter, Probe, State
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
@@ -15,9 +15,10 @@ from domain.channels import Channel
 from domain.content import Content
 from notifications.store import acceptance, actions, recovery
 from notifications.store.new_notifications import NewDelivery
-from notifyproject.platform import cache
+from notifyproject.platform import cache, crash_points
+from notifyproject.platform.crash_points import Boundary
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, mails
+from tests.support.factories.notifications import NOON, mails, suppress
 from tests.support.factories.routes import AFTER as ROUTES_AFTER
 from tests.support.factories.routes import choose, chosen_providers, permission, several, trip
 from tests.support.fakes.provider import (
@@ -233,6 +234,22 @@ def test_cancellation_returns_the_probe(
     monkeypatch.setattr(routing, "choose_routes", choose_then_cancel)
     deliver(notification_id, at=AFTER)
     assert (delivery_status(notification_id)[0], fcm.seen) == ("cancelled", [])
+    assert can_probe(fcm, AFTER)
+
+
+def test_opt_out_returns_the_probe(fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes between the check of the batch and the send."""
+    monkeypatch.setattr(send_loop, "RECHECK_SECONDS", 0.0)
+    open_circuit(fcm)
+    (notification_id,) = mails(1)
+
+    def reach(boundary: Boundary) -> None:
+        if boundary is Boundary.RENDERED:
+            suppress("ada@example.com")
+
+    monkeypatch.setattr(crash_points, "reach", reach)
+    assert deliver(notification_id, at=AFTER).counts == {"suppressed": 1}
+    assert fcm.seen == []
     assert can_probe(fcm, AFTER)
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 
-from delivery import pipeline, send_loop
+from delivery import eligibility, pipeline, send_loop
 from delivery.pipeline import MAX_BATCH
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
@@ -429,6 +429,23 @@ def test_opt_out_while_a_delivery_waits_for_the_rate_is_respected(
     report = dispatch(*ids, clock=utc_now)
     assert report.counts == {"sent": 1, "suppressed": 2}
     assert {request.recipient for request in fcm.seen} == {*addresses} - {*left}
+
+
+def test_only_what_is_sent_now_is_checked_again(
+    fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send_loop, "RECHECK_SECONDS", 0.0)
+    settings.PROVIDER_RATES = {"fcm": (100.0, 1)}
+    checked: list[int] = []
+    check = eligibility.filter_eligible
+
+    def count(claims: Any, **options: Any) -> Any:
+        checked.append(len(claims))
+        return check(claims, **options)
+
+    monkeypatch.setattr(eligibility, "filter_eligible", count)
+    assert dispatch(*many(5), clock=utc_now).counts == {"sent": 5}
+    assert checked == [5, 1, 1, 1, 1, 1]
 
 
 def test_worker_that_stops_while_it_waits_for_the_rate_releases_the_rest(
