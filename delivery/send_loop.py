@@ -207,7 +207,7 @@ class SendLoop:
                     settlement.record_answers(self._runtime, route, [], self._clock(), self._report)
         finally:
             lane.window.adjust(-unused)
-        held = self._keep_rate_limited(not_sent, by_reference, now, began)
+        held = self._keep_rate_limited(lane, not_sent, by_reference, now, began)
         settlement.hold_or_end([*ended, *held], self._clock(), self._report)
 
     def _await_rate(self, lanes: Sequence[_Lane]) -> list[_Lane]:
@@ -224,6 +224,7 @@ class SendLoop:
 
     def _keep_rate_limited(
         self,
+        origin: _Lane,
         not_sent: Sequence[NotSent],
         by_reference: Mapping[str, PreparedDelivery],
         now: datetime,
@@ -232,8 +233,9 @@ class SendLoop:
         """Let deliveries wait in the batch if they soon get a token; return the others.
 
         With a backlog, each would otherwise be claimed, rendered, and held many times. They wait in
-        the lane of the provider whose token they need, which after a failover isn't the lane that
-        they come from. What a full room or a country holds isn't worth the wait of others.
+        the lane of the provider whose token they need. After a failover that isn't the lane that
+        they come from, and they queue behind those that came before. What a full room or a country
+        holds isn't worth the wait of others.
         """
         until = now + timedelta(seconds=self._rate_wait_end - began)
         kept: dict[str, list[tuple[datetime, PreparedDelivery]]] = {}
@@ -248,7 +250,10 @@ class SendLoop:
         for account, some in kept.items():
             lane = self._lane_of(account)
             groups = group_by_request(lane.provider, [delivery for _, delivery in some])
-            lane.waiting.extendleft(reversed(groups))
+            if lane is origin:
+                lane.waiting.extendleft(reversed(groups))
+            else:
+                lane.waiting.extend(groups)
             wait = (min(at for at, _ in some) - now).total_seconds()
             lane.next_start = began + max(wait, RATE_CHECK_SECONDS)
             self._runtime.rate_waits.setdefault(account, set()).add(self)

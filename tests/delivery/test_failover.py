@@ -13,6 +13,7 @@ from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.channels import Channel
 from domain.content import Content
+from domain.time import utc_now
 from notifications.store import acceptance, actions, recovery
 from notifications.store.new_notifications import NewDelivery
 from notifyproject.platform import cache, crash_points
@@ -163,6 +164,20 @@ def test_outage_of_all_providers_defers_until_the_first_probe(mail: Mail) -> Non
         0,
     )
     assert sum(len(provider.seen) for provider in mail) == 2
+
+
+def test_what_failed_over_first_is_sent_first(
+    mail: Mail, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Of a batch, several groups fail over, and wait for the rate of the second provider."""
+    monkeypatch.setattr(send_loop, "STARTED_GROUPS", 2)
+    settings.PROVIDER_RATES = {"smtp": (10.0, 1)}
+    CircuitReporter().trip(mail[0].account, now=utc_now(), retry_after=None)
+    ids = mails(6)
+    report = pipeline.dispatch(SendingRuntime(), ids, channel=EMAIL, clock=utc_now)
+    assert report.counts == {"sent": 6}
+    sent = [request.reference.partition(".")[0] for request in mail[1].seen]
+    assert sent == [str(notification_id) for notification_id in ids]
 
 
 def open_circuit(provider: ScriptedProvider) -> None:
