@@ -23,7 +23,7 @@ from notifications.store.claims import ClaimedDelivery, NotSent
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
-from providers.contract import Provider, ScopedProvider, SelectiveProvider
+from providers.contract import Provider, SelectiveProvider
 from providers.registry import providers_for
 
 from . import (
@@ -232,8 +232,8 @@ def is_waiting_for_rate(runtime: SendingRuntime, channel: Channel) -> bool:
     """Return whether a batch of this process waits for a token of the channel's providers."""
     waits = runtime.rate_waits
     providers = providers_for(channel)
-    if any(isinstance(p, SelectiveProvider | ScopedProvider) for p in providers):
-        # The others have lanes of their own, and may be waited for by one country alone.
+    if any(isinstance(provider, SelectiveProvider) for provider in providers):
+        # The others have lanes of their own.
         return bool(providers) and all(waits.get(provider.account) for provider in providers)
     return any(waits.get(provider.account) for provider in providers)
 

@@ -194,6 +194,14 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
     assert fair_queue.RETRY_SLOT in [message.args[3][0] for message in pulls]
 
 
+def test_batch_that_waits_for_one_of_two_accounts_is_the_only_one(
+    runtime: SendingRuntime, mail: tuple[ScriptedProvider, ScriptedProvider]
+) -> None:
+    """The second account takes over, and has no deliveries of its own."""
+    runtime.rate_waits[mail[0].account] = {"batch"}
+    assert pipeline.is_waiting_for_rate(runtime, EMAIL)
+
+
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
     runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
