@@ -30,6 +30,8 @@ from ..texts.labels import code_label
 PREFIX = "data:"
 """Begins the names of the inputs of data."""
 MAX_TEXT = 20_000
+MAX_TIME = 34
+"""Characters of an entered time. A request takes 40; an offset and seconds add up to 4."""
 LONG_TEXT = 200
 """A text that may have more characters than this gets several lines."""
 OMITTED = object()
@@ -161,8 +163,8 @@ def _shown(value: Any) -> str:
 class TextField(forms.CharField):
     """A text, without blanks around it."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=MAX_TEXT, empty_value=OMITTED, **options)
+    def __init__(self, *, max_length: int = MAX_TEXT, **options: Any) -> None:
+        super().__init__(max_length=max_length, empty_value=OMITTED, **options)
 
     def to_python(self, value: Any) -> Any:
         """Return the text with the line ends that templates have."""
@@ -177,6 +179,9 @@ class TextField(forms.CharField):
 
 class TimeField(TextField):
     """A time in UTC, as RFC 3339 has it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_TIME, **options)
 
     def to_python(self, value: Any) -> Any:
         """Return the time with its offset; a browser's input has none."""

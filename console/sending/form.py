@@ -1,5 +1,6 @@
 """The form of one message: recipient, texts or data, and time; and the request that it makes."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from notifications.content.reminders import EVENT_VARIABLES
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.intake.requests import NotificationRequest
 from notifications.models.notification import SUBJECT_LENGTH
-from notifications.validation import FieldProblem, ProblemCollector
+from notifications.validation import FieldProblem, InvalidRequestError, ProblemCollector
 
 from ..texts.labels import CHANNELS
 from . import fields, recipients
@@ -37,6 +38,9 @@ NO_TIME = "Enter the time, such as 2026-12-01T09:00, or send it now."
 UNREACHABLE = "This recipient has no address for the type's channels: {}."
 NO_TEXT = "Enter the text."
 NO_ZONE = "The recipient has no time zone. Enter the time in UTC."
+WRONG_FORM = "This has the wrong form or length."
+_REFUSED_AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
+"""The place in msgspec's message of what a structure refuses."""
 _PLACES = {
     "user_id": "recipient",
     "recipient": "recipient",
@@ -77,7 +81,7 @@ class MessageForm(forms.Form):
     )
     at = forms.CharField(
         required=False,
-        max_length=40,
+        max_length=fields.MAX_TIME,
         label="Time",
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
     )
@@ -179,7 +183,13 @@ class MessageForm(forms.Form):
         problems = ProblemCollector()
         validation.check_storable(value, "", problems, in_data=False)
         problems.raise_if_any()
-        return msgspec.convert(value, NotificationRequest, strict=True)
+        try:
+            return msgspec.convert(value, NotificationRequest, strict=True)
+        except msgspec.ValidationError as error:
+            place = _REFUSED_AT.search(str(error))
+            pointer = place[1].replace(".", "/") if place else ""
+            problem = FieldProblem(pointer, "wrong_type", WRONG_FORM)
+            raise InvalidRequestError([problem]) from error
 
     def find_mismatches(self) -> list[FieldProblem]:
         """Return where the data of an invalid form differs from the schema, to show all at once."""
@@ -235,7 +245,7 @@ def _times(given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     at = given["at"].strip()
     if given["zone"] == OWN_ZONE:
-        return {"scheduled_local": {"at": at[:19]}}
+        return {"scheduled_local": {"at": at}}
     return {"scheduled_at": fields.with_offset(at)}
 
 

@@ -166,6 +166,12 @@ def test_a_later_message_is_scheduled_on_the_recipients_clock(clara: Client) -> 
         ({"when": "later", "at": ""}, "Enter the time, such as"),
         ({"when": "later", "at": "2020-01-02T09:30"}, "past"),
         ({"when": "later", "at": "2027-01-02T09:30", "zone": "recipient"}, "has no time zone"),
+        ({"when": "later", "at": f"2027-01-02T09:30:{'0' * 23}"}, "at most 34 characters"),
+        (
+            {"when": "later", "at": "2027-01-02T09:30:00+01:00", "zone": "recipient"},
+            "wrong form or length",
+        ),
+        ({"meant_for": "ada", "meant": "user:"}, "is gone"),
     ],
 )
 def test_a_wrong_input_is_named_and_nothing_is_lost(
@@ -177,8 +183,10 @@ def test_a_wrong_input_is_named_and_nothing_is_lost(
     assert words in page
     assert "Nothing that you typed is lost" in page
     for name, value in given.items():
-        if value and name not in ("when", "zone"):
+        if value and name not in ("when", "zone", "meant"):
             assert f'name="{name}" value="{value}"' in page.replace('type="text" ', ""), name
+    mail = url.replace("/?", "/email/?")
+    assert clara.post(mail, given).status_code == 404
     assert sent() == []
 
 
@@ -198,6 +206,8 @@ def test_a_reminder_asks_for_the_time_of_its_event(clara: Client) -> None:
     page = text_of(clara.post(url, TO_ADA | values))
     assert 'id="id_event_at"' in page
     assert "Time of the event</a>:" in page
+    long = text_of(clara.post(url, TO_ADA | values | {"event_at": "2" * 60}))
+    assert "at most 34 characters" in long
     clara.post(url, previewed(clara, url, **values, event_at="2027-01-02T09:30"))
     assert sent()[0]["data"]["start_time"] == "2027-01-02T09:30:00.000Z"
 
