@@ -228,6 +228,11 @@ class MessageForm(forms.Form):
             name = _PLACES.get(first, "")
         return name if name in self.fields else None
 
+    @property
+    def meant(self) -> str:
+        """The choice of the recipient: whom the text means, or whom a link to the form means."""
+        return self.target.key if self.target else self.initial.get("meant", "")
+
     def hidden(self) -> list[tuple[str, str]]:
         """Return name and text of each input, to send the same form again."""
         shown = [
@@ -236,8 +241,7 @@ class MessageForm(forms.Form):
             if self[name].value() not in (None, "")
         ]
         # From the preview on, the text means the recipient that the preview showed.
-        meant = self.target.key if self.target else ""
-        return [*shown, ("meant", meant), ("meant_for", self.data.get("recipient", ""))]
+        return [*shown, ("meant", self.meant), ("meant_for", self.data.get("recipient", ""))]
 
 
 def _times(given: Mapping[str, Any]) -> dict[str, Any]:

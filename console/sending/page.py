@@ -122,7 +122,8 @@ def _open(
         chosen = {"user_id": user_id} if user_id else {}
         key = _new_key(request)
         return HttpResponseRedirect(_url(COMPOSE, document["_id"], key=key, **chosen))
-    form = MessageForm(document=document, user=request.user, initial={"recipient": user_id})
+    initial = {"recipient": user_id, "meant": recipients.key_of(user_id)} if user_id else {}
+    form = MessageForm(document=document, user=request.user, initial=initial)
     return _form_page(request, form, key=request.GET["key"])
 
 

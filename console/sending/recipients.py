@@ -42,6 +42,7 @@ class Target:
     user_id: str | None = None
     email: str | None = None
     phone: str | None = None
+    is_registered: bool = False
 
 
 class UnclearRecipientError(ValueError):
@@ -55,23 +56,35 @@ class UnclearRecipientError(ValueError):
 def find_target(entered: str, *, meant: str = "", user: Any) -> Target:
     """Return whom a text means. ``meant`` is the chosen one of several.
 
-    Raises UnclearRecipientError.
+    A user ID means its user, registered or not. If an unregistered user's ID is an address as well,
+    both are offered. Raises UnclearRecipientError.
     """
     text = pasted(entered)
     if not text:
         raise UnclearRecipientError(EMPTY)
     if meant.startswith(_USER):
         return _known(meant.removeprefix(_USER), user=user)
-    if (person := _read([text]).get(text)) is not None:
-        return _registered(person, user=user)
     kind = _kind_of(text)
+    if meant == ADDRESS and kind is not None:
+        return _typed(kind, text)
+    # An ID may contain what a copied address loses.
+    ids = dict.fromkeys((entered.strip(), text))
+    same_id = next(filter(None, (_with_id(one, user=user) for one in ids)), None)
+    if same_id is not None and (same_id.is_registered or not _is_address(kind, text)):
+        return same_id
     if kind is None:
         return _found_by_search(text, user=user)
     typed = _typed(kind, text)
-    owners = [] if meant == ADDRESS else _owners(kind, typed, text, user=user)
-    if owners:
-        raise UnclearRecipientError(SEVERAL, choices=(*owners, typed))
+    owners = _owners(kind, typed, text, user=user)
+    others = owners if same_id is None else [same_id, *owners]
+    if others:
+        raise UnclearRecipientError(SEVERAL, choices=(*others, typed))
     return typed
+
+
+def key_of(user_id: str) -> str:
+    """Return the choice of a user, as a link to the form has it."""
+    return f"{_USER}{user_id}"
 
 
 def offer(entered: str, *, user: Any) -> list[Target]:
@@ -84,6 +97,16 @@ def _kind_of(text: str) -> AddressKind | None:
     if "@" in text:
         return EMAIL_ADDRESS
     return None if _HAS_LETTER.search(text) else PHONE_NUMBER
+
+
+def _is_address(kind: AddressKind | None, text: str) -> bool:
+    if kind is None:
+        return False
+    try:
+        kind.normalize(entered_address(kind, text))
+    except InvalidAddressError:
+        return False
+    return True
 
 
 def _typed(kind: AddressKind, text: str) -> Target:
@@ -99,12 +122,11 @@ def _typed(kind: AddressKind, text: str) -> Target:
 
 def _found_by_search(text: str, *, user: Any) -> Target:
     found = offer(text, user=user)
-    if len(found) > 1:
+    # Who has an ID that begins with the text may be somebody else than the one whose ID it is.
+    if len(found) > 1 or any((one.user_id or "").startswith(text) for one in found):
         raise UnclearRecipientError(SEVERAL, choices=found)
     if found:
         return found[0]
-    if _is_unregistered_user(text):
-        return _unregistered(text)
     raise UnclearRecipientError(f"No recipient matches “{text[:80]}”. {EMPTY}")
 
 
@@ -128,11 +150,15 @@ def _search(text: str, *, user: Any) -> list[RecipientDocument]:
 
 
 def _known(user_id: str, *, user: Any) -> Target:
+    if (found := _with_id(user_id, user=user)) is not None:
+        return found
+    raise UnclearRecipientError(f"The recipient “{user_id[:80]}” is gone. {EMPTY}")
+
+
+def _with_id(user_id: str, *, user: Any) -> Target | None:
     if (person := _read([user_id]).get(user_id)) is not None:
         return _registered(person, user=user)
-    if _is_unregistered_user(user_id):
-        return _unregistered(user_id)
-    raise UnclearRecipientError(f"The recipient “{user_id[:80]}” is gone. {EMPTY}")
+    return _unregistered(user_id) if _is_unregistered_user(user_id) else None
 
 
 def _registered(person: RecipientDocument, *, user: Any) -> Target:
@@ -146,15 +172,16 @@ def _registered(person: RecipientDocument, *, user: Any) -> Target:
         if address and may_view
     ]
     return Target(
-        key=f"{_USER}{user_id}",
+        key=key_of(user_id),
         label=f"{name} ({user_id})" if name and may_view else user_id,
         note=" · ".join(addresses),
         user_id=user_id,
+        is_registered=True,
     )
 
 
 def _unregistered(user_id: str) -> Target:
-    return Target(key=f"{_USER}{user_id}", label=user_id, note="not registered", user_id=user_id)
+    return Target(key=key_of(user_id), label=user_id, note="not registered", user_id=user_id)
 
 
 def _is_unregistered_user(user_id: str) -> bool:

@@ -3,6 +3,7 @@
 import html
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -242,6 +243,70 @@ def test_the_recipient_of_the_preview_gets_it(clara: Client) -> None:
     )
     clara.post(url, confirmed)
     assert sent()[0]["user_id"] == "ada"
+
+
+def sent_before(*user_ids: str) -> None:
+    """Store a notification to each of these users, who aren't registered."""
+    for user_id in user_ids:
+        factories.accepted(user_id=user_id, created_at=utc_now())
+
+
+def last_sent() -> Any:
+    return sent()[-1]
+
+
+@pytest.mark.parametrize("user_id", ["12345", "+351912345678", "ada@example.com", "ad", "a.b."])
+def test_the_link_of_a_user_who_is_not_registered_means_that_user(
+    clara: Client, user_id: str
+) -> None:
+    sent_before(user_id)
+    url = opened(clara, f"{SHIPPED}?{urlencode({'user_id': user_id})}")
+    page = clara.get(url).content.decode()
+    inputs = dict(re.findall(r'<input type="hidden" name="(meant\w*)" value="([^"]*)">', page))
+    assert inputs == {"meant_for": user_id, "meant": f"user:{user_id}"}
+    clara.post(url, previewed(clara, url, recipient=user_id, **inputs))
+    assert last_sent()["user_id"] == user_id
+
+
+def test_a_typed_id_of_a_user_who_is_not_registered_means_that_user(clara: Client) -> None:
+    sent_before("12345", "ad", "a.b.")
+    for user_id in ("12345", "ad", "a.b."):
+        url = opened(clara)
+        clara.post(url, previewed(clara, url, recipient=user_id))
+        assert last_sent()["user_id"] == user_id
+
+
+def test_a_text_that_is_a_user_id_and_an_address_asks_who_is_meant(clara: Client) -> None:
+    allow("order_shipped", channels=["email", "sms", "in_app"])
+    for text in ("+351912345678", "ada@example.com"):
+        sent_before(text)
+        url = opened(clara)
+        page = text_of(clara.post(url, TO_ADA | {"recipient": text}))
+        assert "Choose who is meant." in page
+        assert f'name="meant" value="user:{text}"' in page
+        assert 'name="meant" value="address"' in page
+        for meant, user_id in ((f"user:{text}", text), ("address", None)):
+            fresh = opened(clara)
+            chosen = {"recipient": text, "meant_for": text, "meant": meant}
+            clara.post(fresh, previewed(clara, fresh, **chosen))
+            assert last_sent().get("user_id") == user_id
+    assert 'name="meant" value="user:ada"' in page, "its registered owner is offered as well"
+
+
+def test_an_address_stays_one_if_a_user_gets_it_as_an_id(clara: Client) -> None:
+    url = opened(clara)
+    confirmed = previewed(clara, url, recipient="grace@example.com")
+    one = {"is_active": True, "created_at": utc_now(), "updated_at": utc_now()}
+    collection("recipients").insert_one({"_id": "grace@example.com", **one})
+    clara.post(url, confirmed)
+    assert sent()[0].get("user_id") is None
+
+
+def test_the_beginning_of_an_id_means_nobody_until_it_is_chosen(clara: Client) -> None:
+    url = opened(clara)
+    page = text_of(clara.post(url, TO_ADA | {"recipient": "ad"}))
+    assert "Choose who is meant." in page
+    assert 'name="meant" value="user:ada"' in page
 
 
 def test_a_typed_address_gets_it(clara: Client) -> None:
