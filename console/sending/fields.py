@@ -19,6 +19,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from domain.time import InvalidTimeError, parse_timestamp
 from notifications.catalog.definitions import MAX_DEPTH, exceeds_depth
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.catalog.schemas import DEFINITIONS
@@ -114,14 +115,17 @@ def _field(one: DataProperty) -> forms.Field:
     options: dict[str, Any] = {
         "label": schema.get("title") or code_label(one.name),
         "help_text": " ".join(note for note in notes if note),
-        "initial": _shown(schema["default"]) if "default" in schema else None,
         "required": False,
     }
+    default = schema.get("default")
     choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if choices is None and kind == "boolean":
         choices = [True, False]
     if choices is not None:
-        return ValueChoiceField(choices, **options)
+        initial = json.dumps(default) if "default" in schema else None
+        return ValueChoiceField(choices, initial=initial, **options)
+    # An empty input stands for null, which has no text.
+    options["initial"] = None if default is None else _shown(default)
     example = next(iter(schema.get("examples", ())), one.example)
     hint = {"placeholder": "" if example is None else _shown(example), "autocomplete": "off"}
     if kind == "string":
@@ -147,13 +151,27 @@ def _kind_of(schema: Mapping[str, Any]) -> str | None:
 def _text_field(
     schema: Mapping[str, Any], hint: Mapping[str, Any], options: Mapping[str, Any]
 ) -> forms.Field:
-    if schema.get("format") is None and schema.get("maxLength", 0) > LONG_TEXT:
+    is_long = schema.get("format") is None and schema.get("maxLength", 0) > LONG_TEXT
+    is_time = schema.get("format") == "date-time"
+    # Of several lines, an input of one line would leave out the line breaks.
+    has_lines = any("\n" in (text or "") for text in (options["initial"], hint["placeholder"]))
+    if is_long or (has_lines and not is_time):
         return TextField(widget=UnfoldAdminTextareaWidget(attrs={**hint, "rows": 4}), **options)
     widget = UnfoldAdminTextInputWidget(attrs=dict(hint))
     widget.input_type = _INPUT_TYPES.get(schema.get("format", ""), "text")
-    if schema.get("format") == "date-time":
-        return TimeField(widget=widget, **options)
+    if is_time:
+        return TimeField(widget=widget, **{**options, "initial": _entered(options["initial"])})
     return TextField(widget=widget, **options)
+
+
+def _entered(default: str | None) -> str | None:
+    """Return a time in UTC without an offset, as a browser takes it; None for another text."""
+    try:
+        at = parse_timestamp(with_offset(default or ""))
+    except InvalidTimeError:
+        return None
+    parts = "milliseconds" if at.microsecond else "seconds"
+    return at.replace(tzinfo=None).isoformat(timespec=parts)
 
 
 def _shown(value: Any) -> str:
@@ -226,10 +244,6 @@ class ValueChoiceField(forms.ChoiceField):
 
     def __init__(self, values: list[Any], **options: Any) -> None:
         choices = [(json.dumps(value), _label(value)) for value in values]
-        if isinstance(initial := options.pop("initial"), str):
-            options["initial"] = next(
-                (key for key, label in choices if initial in (key, label)), None
-            )
         super().__init__(choices=[_BLANK, *choices], widget=UnfoldAdminSelectWidget, **options)
 
     def clean(self, value: Any) -> Any:

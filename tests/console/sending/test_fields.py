@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.forms import Textarea
 
 from console.sending.fields import OMITTED, fields_of
 from tests.support.tables import each_case
@@ -95,6 +96,56 @@ def test_an_input_shows_what_the_schema_says() -> None:
     assert given.widget.input_type == "url"
     assert given.widget.attrs["placeholder"] == "https://x"
     assert field_of(type="boolean", default=True).initial == "true"
+
+
+@each_case(
+    "schema, shown",
+    [
+        ({"type": "string", "default": "Ada"}, "Ada"),
+        ({"type": "string", "default": ""}, ""),
+        ({"type": ["string", "null"], "default": None}, None),
+        ({"type": ["integer", "null"], "default": None}, None),
+        ({"type": "integer", "default": 0}, "0"),
+        ({"default": None}, None),
+        ({"type": "array", "default": [1]}, "[1]"),
+        ({"enum": ["a", None], "default": None}, "null"),
+        ({"enum": [1, "1"], "default": "1"}, '"1"'),
+        ({"type": "boolean", "default": False}, "false"),
+    ],
+)
+def test_a_default_is_shown(schema: dict[str, Any], shown: str | None) -> None:
+    assert field_of(**schema).initial == shown
+
+
+@each_case(
+    "default, shown",
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00"),
+        ("2026-01-01T00:30:00+01:00", "2025-12-31T23:30:00"),
+        ("2026-01-01T00:00:00.123456Z", "2026-01-01T00:00:00.123"),
+        ("2026-01-01T00:00", "2026-01-01T00:00:00"),
+        ("tomorrow", None),
+        (7, None),
+    ],
+)
+def test_a_default_time_is_shown_as_a_browser_takes_it(default: Any, shown: str | None) -> None:
+    assert field_of(type="string", format="date-time", default=default).initial == shown
+
+
+@each_case(
+    "schema, has_lines",
+    [
+        ({"default": "Ada"}, False),
+        ({"default": "Ada\nLovelace"}, True),
+        ({"default": "Ada\r\nLovelace"}, True),
+        ({"default": "Ada\nLovelace", "format": "uuid"}, True),
+        ({"examples": ["Ada\nLovelace"]}, True),
+        ({"maxLength": 500}, True),
+        ({"maxLength": 500, "format": "uri"}, False),
+    ],
+)
+def test_a_text_of_several_lines_has_an_area(schema: dict[str, Any], has_lines: bool) -> None:
+    assert isinstance(field_of(type="string", **schema).widget, Textarea) is has_lines
 
 
 def test_references_are_followed() -> None:
