@@ -319,7 +319,8 @@ def _page(request: HttpRequest, template: str, *, title: str, **context: Any) ->
 
 urlpatterns = [
     path("", admin.site.admin_view(start), name=START),
-    path("recipients/", admin.site.admin_view(offered), name=OFFERED),
+    # Of two parts, as no type's form is: a type's slug may be any word.
+    path("recipients/offered/", admin.site.admin_view(offered), name=OFFERED),
     path("<slug:slug>/", admin.site.admin_view(compose), name=COMPOSE),
     path("<slug:slug>/email/", admin.site.admin_view(email), name=EMAIL),
 ]

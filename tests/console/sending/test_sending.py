@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 START = "/admin/send/"
 SHIPPED = f"{START}order_shipped/"
+OFFERED = f"{START}recipients/offered/"
 TO_ADA = {"recipient": "ada", "data:order": "1042", "when": "now", "zone": "utc"}
 
 
@@ -328,7 +329,7 @@ def test_a_suppressed_channel_is_a_warning(clara: Client) -> None:
 def test_addresses_of_recipients_are_masked_unless_the_user_sees_them(
     clara: Client, console: Client
 ) -> None:
-    offers = clara.post("/admin/send/recipients/", {"recipient": "ada"})
+    offers = clara.post(OFFERED, {"recipient": "ada"})
     assert "a***@example.com" in text_of(offers)
     for client, shown in ((clara, "a***@example.com"), (console, "ada@example.com")):
         assert shown in text_of(client.post(opened(client), TO_ADA))
@@ -366,6 +367,15 @@ def test_other_types_are_neither_offered_nor_sent(clara: Client) -> None:
     assert sent() == []
 
 
+def test_a_type_may_have_the_name_of_another_page(clara: Client) -> None:
+    known = collection("notification_types").find_one({"_id": "order_shipped"}) or {}
+    for slug in ("recipients", "email", "offered"):
+        collection("notification_types").insert_one({**known, "_id": slug})
+        allow(slug, name=f"Type {slug}")
+        page = text_of(clara.get(opened(clara, f"{START}{slug}/")))
+        assert f"Type {slug}" in page
+
+
 def test_a_type_without_template_has_subject_and_text(clara: Client) -> None:
     allow("transactional")
     url = opened(clara, f"{START}transactional/")
@@ -377,7 +387,7 @@ def test_a_type_without_template_has_subject_and_text(clara: Client) -> None:
 
 
 def test_who_may_not_send_sees_nothing_of_it(support: Client) -> None:
-    for url in (START, SHIPPED, f"{SHIPPED}email/", f"{START}recipients/"):
+    for url in (START, SHIPPED, f"{SHIPPED}email/", OFFERED):
         assert support.get(url).status_code == 403
         assert support.post(url, TO_ADA).status_code == 403
     assert "Send a message" not in text_of(support.get("/admin/"))
