@@ -8,6 +8,7 @@ concerns the account, its pause doesn't hold critical messages.
 import json
 import math
 import threading
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -131,7 +132,7 @@ class TokenBucket:
         burst: int,
         now: int,
         is_critical: bool = False,
-        first: int = 1,
+        totals: Sequence[int] = (),
     ) -> tuple[int, int]:
         """Take up to ``count`` tokens. Return how many, and the wait for the next in ms."""
         with self._lock:
@@ -143,13 +144,15 @@ class TokenBucket:
             tokens = self._refill(rate=rate, burst=burst, now=now)
             overdraft = is_critical * max(self._capacity(burst, now) * OVERDRAFT_SHARE, 1)
             granted = min(count, max(math.floor(tokens + overdraft), 0))
-            if granted:
-                granted = max(granted, first)
-            self._tokens = tokens - granted
-            if self._tokens + overdraft >= 1:
-                return granted, 0
-            wait = (1 - overdraft - self._tokens) * 1000 / (rate * self._share_at(now))
-            return granted, math.ceil(min(wait, _MAX_WAIT))
+            whole = granted
+            if totals and 0 < granted < count:
+                whole = min(totals[bisect_left(totals, granted)], granted + MAX_DEBT)
+            self._tokens = tokens - whole
+            left = self._tokens + overdraft
+            if left >= 1:
+                return whole, 0
+            wait = (1 - left) * 1000 / (rate * self._share_at(now))
+            return whole, math.ceil(min(wait, _MAX_WAIT))
 
     def throttle(self, *, pause: int, now: int, is_doubted: bool = False) -> None:
         """Block for ``pause``, and halve the rate unless it was halved within the last second."""
@@ -199,23 +202,24 @@ class RateLimiter:
         burst: int,
         now: datetime,
         is_critical: bool = False,
-        first: int = 1,
+        totals: Sequence[int] = (),
     ) -> Grant:
         """Take up to ``count`` tokens; ``is_critical``: even if that overdraws the bucket.
 
-        ``first`` of them, at most ``count`` and MAX_DEBT, are granted together or not at all. A
-        ``rate`` of None sets no limit except after a throttle.
+        ``totals``: if messages need several, how many the first one needs, the first two, and so
+        on, up to ``count``. The last that gets any gets all, at most MAX_DEBT more than there are.
+        A ``rate`` of None sets no limit except after a throttle.
         """
         at, count = valkey.to_milliseconds(now), max(count, 0)
         limit = "" if rate is None else rate
-        first = min(first, MAX_DEBT)
-        args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical), first]
+        args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical)]
+        args.append(",".join(map(str, totals)))
         try:
             granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
         except valkey.Unavailable:
             bucket = self._bucket(account)
             granted, wait = bucket.take(
-                count, rate=rate, burst=burst, now=at, is_critical=is_critical, first=first
+                count, rate=rate, burst=burst, now=at, is_critical=is_critical, totals=totals
             )
         return Grant(granted, wait * _MILLISECOND)
 

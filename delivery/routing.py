@@ -1,7 +1,7 @@
 """Assigns each delivery to a provider by preference, circuit, and rate, or defers it."""
 
 import itertools
-from bisect import bisect
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -431,7 +431,7 @@ def _apply_rate_limit(
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Split deliveries into allowed and rate limited.
 
-    A delivery that takes more than the rate has is sent if one token is left, on credit.
+    A delivery that takes more than is left of the rate is sent if one token is, on credit.
     """
     if not claims:
         return [], []
@@ -444,9 +444,9 @@ def _apply_rate_limit(
         burst=burst,
         now=now,
         is_critical=all(claimed.priority is Priority.CRITICAL for claimed in claims),
-        first=totals[0],
+        totals=totals if totals[-1] > len(totals) else (),
     )
-    count = max(bisect(totals, grant.granted), min(grant.granted, 1))
+    count = bisect_left(totals, grant.granted) + 1 if grant.granted else 0
     next_at, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     before = (0, *totals)
     rate_limited = [

@@ -6,8 +6,8 @@
 -- keep them equal, to the order of each sum.
 --
 -- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst, 1 if it may
--- overdraw the bucket, or 0, and how many the first needs together: it gets them, as a debt, if the
--- bucket has one.
+-- overdraw the bucket, or 0, and how many the first message needs, the first two, and so on, or '' if
+-- each needs one: the last that gets any gets all, as a debt.
 
 local bucket = KEYS[1]
 local now, rules, count = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
@@ -37,15 +37,21 @@ local stored = stored_number(found[1], -burst - 1 - rules.max_debt, math.huge) o
 local tokens = math.min(stored + gained, capacity)
 local overdraft = tonumber(ARGV[6]) * math.max(capacity * rules.overdraft_share, 1)
 local granted = math.min(count, math.max(math.floor(tokens + overdraft), 0))
-if granted > 0 then
-    granted = math.max(granted, tonumber(ARGV[7]))
+local whole = granted
+if granted > 0 and granted < count then
+    for needed in string.gmatch(ARGV[7], '%d+') do
+        if tonumber(needed) >= granted then
+            whole = math.min(tonumber(needed), granted + rules.max_debt)
+            break
+        end
+    end
 end
-tokens = tokens - granted
+tokens = tokens - whole
 redis.call('HSET', bucket, 'tokens', tokens, 'at', math.max(now, at))
 local kept = math.ceil((burst + math.max(-tokens, 0)) / rate * 1000) + rules.idle_ttl
 redis.call('PEXPIRE', bucket, math.max(redis.call('PTTL', bucket), kept))
-local wait = 0
-if tokens + overdraft < 1 then
-    wait = math.min(math.ceil((1 - overdraft - tokens) * 1000 / (rate * share(now))), rules.max_wait)
+local wait, left = 0, tokens + overdraft
+if left < 1 then
+    wait = math.min(math.ceil((1 - left) * 1000 / (rate * share(now))), rules.max_wait)
 end
-return {granted, wait}
+return {whole, wait}

@@ -114,14 +114,21 @@ def test_callers_with_clock_skew_keep_to_the_rate_together() -> None:
 def test_what_needs_several_tokens_is_granted_whole_and_repaid() -> None:
     """A text of three parts takes three seconds of a rate of one part a second."""
     slow = partial(take, account="twilio:1", rate=1.0, burst=1)
-    assert slow(3, first=3) == Grant(3, 3 * SECOND)
-    assert slow(3, first=3, after=2 * SECOND) == Grant(0, SECOND)
-    assert slow(4, first=3, after=3 * SECOND) == Grant(3, 3 * SECOND)
+    assert slow(3, totals=[3]) == Grant(3, 3 * SECOND)
+    assert slow(3, totals=[3], after=2 * SECOND) == Grant(0, SECOND)
+    assert slow(4, totals=[3, 4], after=3 * SECOND) == Grant(3, 3 * SECOND)
     assert slow(1, after=6 * SECOND) == Grant(1, SECOND)
 
 
+def test_no_token_is_lost_that_covers_no_whole_message() -> None:
+    """Five tokens each, of seven that come between two calls."""
+    every = partial(take, 20, rate=100.0, burst=10, totals=[5, 10, 15, 20])
+    taken = sum(every(after=n * 70 * MILLISECOND).granted for n in range(100))
+    assert 10 + 99 * 7 - 1 <= taken <= 10 + 99 * 7 + 4
+
+
 def test_debt_is_not_forgotten_while_the_bucket_is_idle(broker: redis.Redis) -> None:
-    take(50, account="twilio:1", rate=1 / 3600, burst=1, first=50)
+    take(50, account="twilio:1", rate=1 / 3600, burst=1, totals=[50])
     assert broker.pttl("rate:twilio:1") > 49 * 3600 * 1000
 
 
@@ -176,7 +183,7 @@ def test_shared_and_local_buckets_agree(
         at = valkey.to_milliseconds(now)
         if pause is None:
             options = {"rate": rate, "burst": burst, "is_critical": turn % 4 == 1}
-            options["first"] = min(number, 1 + turn % 7)
+            options["totals"] = [*range(1 + turn % 7, number, 1 + turn % 7), number]
             shared = limiter.take(account, number, now=now, **options)
             granted, left = local.take(number, now=at, **options)
             assert shared == Grant(granted, left * MILLISECOND)

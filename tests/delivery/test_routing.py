@@ -179,9 +179,11 @@ def test_deliveries_beyond_the_rate_are_spread_out(first: ScriptedProvider, sett
 
 def test_every_device_counts_against_the_rate(first: ScriptedProvider, settings: Any) -> None:
     settings.PROVIDER_RATES = {"first": (10.0, 5)}
-    claims = several(3)
-    (route,), deferred = choose(claims, first, platforms=[["ios"] * 2] * 3)
-    assert (route.claims, [p.claimed for p in deferred]) == (claims[:2], claims[2:])
+    claims = several(4)
+    (route,), deferred = choose(claims, first, platforms=[["ios"] * 2] * 4)
+    # The third is sent on one token, and owes another.
+    assert (route.claims, [p.claimed for p in deferred]) == (claims[:3], claims[3:])
+    assert [p.next_attempt_at for p in deferred] == [NOON + SECOND / 5]
 
 
 def test_critical_delivery_does_not_wait_behind_a_backlog(
