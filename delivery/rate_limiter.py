@@ -31,7 +31,8 @@ OVERDRAFT_SHARE = 0.5
 wait for a token that a backlog has taken. The next tokens repay it."""
 MAX_DEBT = 50
 """Most tokens that one delivery needs together: the devices of a recipient, or the parts of a text.
-A bucket with one token grants them, and the next tokens repay the rest."""
+A bucket with one token grants them, and the next tokens repay the rest. Critical messages don't
+wait for that: a login code is never behind a campaign."""
 THROTTLE_DEBOUNCE = timedelta(seconds=1)
 """Further rate-limit responses within this time don't halve the rate again."""
 MAX_SKEW = timedelta(seconds=2)
@@ -119,6 +120,7 @@ class TokenBucket:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tokens: float | None = None
+        self._debt = 0.0
         self._at = 0
         self._share = 1.0
         self._blocked_until = self._doubted_until = 0
@@ -147,8 +149,12 @@ class TokenBucket:
             whole = granted
             if totals and 0 < granted < count:
                 whole = min(totals[bisect_left(totals, granted)], granted + MAX_DEBT)
-            self._tokens = tokens - whole
-            left = self._tokens + overdraft
+            if is_critical:
+                self._tokens = tokens - whole
+            else:
+                self._tokens = tokens - granted
+                self._debt += whole - granted
+            left = self._tokens + overdraft - (0 if is_critical else self._debt)
             if left >= 1:
                 return whole, 0
             wait = (1 - left) * 1000 / (rate * self._share_at(now))
@@ -169,14 +175,18 @@ class TokenBucket:
                 self._doubted_until = max(self._doubted_until, now + pause)
                 return
             self._blocked_until = max(self._blocked_until, now + pause)
-            self._tokens, self._at = 0.0, self._blocked_until
+            # What critical messages have overdrawn is still to be repaid.
+            self._tokens, self._at = min(self._tokens or 0.0, 0.0), self._blocked_until
 
     def _refill(self, *, rate: float, burst: int, now: int) -> float:
         at = now if self._tokens is None or self._at - now > _MAX_SKEW else self._at
         capacity = self._capacity(burst, now)
         gained = max(now - at, 0) / 1000 * rate * self._share_at(at)
         self._at = max(now, at)
-        return min((capacity if self._tokens is None else self._tokens) + gained, capacity)
+        tokens = (capacity if self._tokens is None else self._tokens) + gained
+        paid = min(self._debt, max(tokens, 0.0))
+        self._debt -= paid
+        return min(tokens - paid, capacity)
 
     def _capacity(self, burst: int, now: int) -> float:
         return max(burst * self._share_at(now), 1.0)

@@ -8,7 +8,8 @@
 local bucket = KEYS[1]
 local is_doubted = ARGV[4] == '1'
 local now, rules, pause = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
-local found = redis.call('HMGET', bucket, 'share', 'blocked_until', 'slowed_at', 'doubted_until')
+local found = redis.call('HMGET', bucket, 'share', 'blocked_until', 'slowed_at', 'doubted_until',
+    'tokens')
 local latest = now + rules.longest_wait
 local blocked_until = stored_number(found[2], 0, latest) or 0
 local slowed_at = stored_number(found[3], 0, latest)
@@ -30,7 +31,9 @@ if is_doubted then
         'slowed_at', slowed_at, 'doubted_until', doubted_until)
 else
     blocked_until = math.max(blocked_until, now + pause)
-    redis.call('HSET', bucket, 'tokens', 0, 'at', blocked_until, 'share', share,
+    -- What critical messages have overdrawn is still to be repaid.
+    local tokens = math.min(stored_number(found[5], -math.huge, math.huge) or 0, 0)
+    redis.call('HSET', bucket, 'tokens', tokens, 'at', blocked_until, 'share', share,
         'blocked_until', blocked_until, 'slowed_at', slowed_at)
 end
 local kept = math.max(blocked_until, doubted_until) - now + rules.idle_ttl

@@ -127,6 +127,34 @@ def test_no_token_is_lost_that_covers_no_whole_message() -> None:
     assert 10 + 99 * 7 - 1 <= taken <= 10 + 99 * 7 + 4
 
 
+def test_login_code_waits_for_no_debt_of_a_campaign() -> None:
+    slow = partial(take, account="twilio:1", rate=1.0, burst=1)
+    assert slow(10, totals=[10]) == Grant(10, 10 * SECOND)
+    code = partial(slow, 1, is_critical=True)
+    assert code(after=MILLISECOND) == Grant(1, SECOND)
+    # Codes together keep to the rate, and the campaign makes up for them.
+    assert code(after=2 * MILLISECOND).granted == 0
+    assert slow(1, after=10.9 * SECOND).granted == 0
+    assert slow(1, after=11.1 * SECOND).granted == 1
+
+
+def test_rate_limit_response_forgives_no_debt() -> None:
+    slow = partial(take, account="twilio:1", rate=1.0, burst=1)
+    slow(10, totals=[10])
+    slow(3, totals=[3], is_critical=True)
+    limiter.throttle("twilio:1", retry_after=1, now=NOON)
+    assert slow(1, is_critical=True, after=SECOND) == Grant(0, 6 * SECOND)
+    assert slow(1, after=SECOND) == Grant(0, 26 * SECOND)
+
+
+def test_older_version_takes_no_debt_for_an_unreadable_bucket(broker: redis.Redis) -> None:
+    """It reads fewer tokens than it can overdraw as a full bucket."""
+    take(50, account="twilio:1", rate=1.0, burst=1, totals=[50])
+    stored = broker.hget("rate:twilio:1", "tokens")
+    assert stored is not None
+    assert float(stored) == 0
+
+
 def test_debt_is_not_forgotten_while_the_bucket_is_idle(broker: redis.Redis) -> None:
     take(50, account="twilio:1", rate=1 / 3600, burst=1, totals=[50])
     assert broker.pttl("rate:twilio:1") > 49 * 3600 * 1000
@@ -194,7 +222,9 @@ def test_shared_and_local_buckets_agree(
 
 
 @each_case("odd", [b"nan", b"-nan", b"inf", b"-50", b"1e300", b"9" * 40, b"", b"soon", b"\xff"])
-@each_case("field", ["tokens", "at", "share", "blocked_until", "doubted_until", "slowed_at"])
+@each_case(
+    "field", ["tokens", "debt", "at", "share", "blocked_until", "doubted_until", "slowed_at"]
+)
 def test_odd_stored_value_counts_as_absent(field: str, odd: bytes, broker: redis.Redis) -> None:
     broker.flushdb()
     with capture_logs() as logs:
