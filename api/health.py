@@ -93,8 +93,9 @@ class _StandstillAlert:
         self._evaluated_at = time.monotonic()
         try:
             alerts.evaluate_stalled(now=utc_now())
-        except PyMongoError as error:
-            log.warning("alert_evaluation_failed", reason=type(error).__name__)
+        except Exception:
+            # Whatever it is says nothing about the requests, and the probe is answered.
+            log.exception("alert_evaluation_failed")
 
 
 _standstill_alert = _StandstillAlert()

@@ -62,7 +62,7 @@ StateFilter = choice_filter(
     (("open", "Open"), ("resolved", "Resolved")),
     condition=lambda value: {"is_open": value == "open"},
 )
-_PAGES_OF_KINDS = {
+_PAGES_OF_KINDS: Mapping[str, tuple[str, str]] = {
     AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
     AlertKind.ROLLUP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
     AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
@@ -144,9 +144,9 @@ class EvidenceLink:
 
 def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[EvidenceLink]:
     """Return links from an incident to its deliveries, its provider, or its settings."""
-    kind, subject = AlertKind(incident["kind"]), incidents.subject_of(incident)
+    kind, subject = incident["kind"], incidents.subject_of(incident)
     channel = incident.get("broken_channel")
-    if kind is AlertKind.FAILURES:
+    if kind == AlertKind.FAILURES:
         since = incident["opened_at"] - timedelta(
             minutes=rule.window_minutes if rule else DEFAULT_WINDOW_MINUTES
         )
@@ -155,23 +155,24 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
         query["failed_from"] = since.strftime(TIME_INPUT)
         return [EvidenceLink("Show the failures", f"{reverse(FAILURES)}?{urlencode(query)}")]
     if kind in (AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED):
-        is_pause = kind is AlertKind.PROVIDER_PAUSED
+        is_pause = kind == AlertKind.PROVIDER_PAUSED
         reason = WaitReason.PROVIDER_PAUSED if is_pause else WaitReason.CIRCUIT_OPEN
         query = {"reason": reason.value} | ({"channel": channel} if channel else {})
         return [
             EvidenceLink("Show the provider", f"{reverse(PROVIDERS)}#{subject.partition(':')[0]}"),
             EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}"),
         ]
-    if kind is AlertKind.WORK_OVERDUE:
+    if kind == AlertKind.WORK_OVERDUE:
         return [EvidenceLink("Show what is overdue", reverse(WAITING))]
-    if kind is AlertKind.DAILY_UNITS:
+    if kind == AlertKind.DAILY_UNITS:
         query = {"reason": WaitReason.DAILY_UNITS.value}
         return [EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}")]
-    if kind is AlertKind.PUMPING:
+    if kind == AlertKind.PUMPING:
         query = {"created_from": incident["opened_at"].strftime(TIME_INPUT)}
         return [EvidenceLink("Show the texts", f"{reverse(NOTIFICATIONS)}?{urlencode(query)}")]
-    label, name = _PAGES_OF_KINDS[kind]
-    return [EvidenceLink(label, reverse(name))]
+    # Only another version knows what an incident of another kind is about.
+    page = _PAGES_OF_KINDS.get(kind)
+    return [EvidenceLink(page[0], reverse(page[1]))] if page else []
 
 
 @admin.register(AlertRule)
@@ -183,6 +184,11 @@ class AlertRuleAdmin(ConsoleAdmin):
     active = active_column("is_enabled")
     ordering = ("name", "id")
     condition = label_column("Condition", "kind", ALERT_LABELS)
+
+    def has_change_permission(self, request: HttpRequest, obj: AlertRule | None = None) -> bool:
+        """Return whether staff may change a rule: not one of a kind of another version."""
+        is_known = obj is None or obj.kind in ALERT_LABELS
+        return is_known and super().has_change_permission(request, obj)
 
     def changed_columns(self, form: Any) -> list[str]:
         """Return the stored fields that a form changes. Another condition clears the scope."""
@@ -201,6 +207,8 @@ class AlertRuleAdmin(ConsoleAdmin):
             return f"{row.threshold} % of the cap"
         if row.kind == AlertKind.PUMPING:
             return f"more than {row.threshold} parts in ten minutes"
+        if row.kind not in ALERT_LABELS:
+            return str(row.threshold)
         return f"more than {row.threshold} min" if row.threshold else "immediately"
 
     @admin.display(description="Scope")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import structlog
 from bson import ObjectId
 
 from access.clients import registry
@@ -32,6 +33,7 @@ from .documents import ALERT_RULES
 from .incidents import Finding
 from .models import AlertKind
 
+log = structlog.get_logger(__name__)
 SHIPPED_RULES = (
     ("failures", "Many final failures", AlertKind.FAILURES, 10),
     ("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
@@ -80,7 +82,11 @@ def add_missing_rules() -> None:
 
 
 def enabled_rules() -> list[Rule]:
-    """Return the enabled rules."""
+    """Return the enabled rules, without those of a kind that only another version knows."""
+    documents = list(ALERT_RULES().find({"is_enabled": True}))
+    for document in documents:
+        if document["kind"] not in _DETECTORS:
+            log.warning("alert_rule_unknown", rule=str(document["_id"]), kind=document["kind"])
     return [
         Rule(
             id=document["_id"],
@@ -91,7 +97,8 @@ def enabled_rules() -> list[Rule]:
             channel=document.get("channel"),
             type=document.get("type"),
         )
-        for document in ALERT_RULES().find({"is_enabled": True})
+        for document in documents
+        if document["kind"] in _DETECTORS
     ]
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
+from bson import ObjectId
 from django.conf import settings
+from pymongo.errors import ServerSelectionTimeoutError
 
 from access.clients import registry
 from access.models import StaffUser
@@ -46,7 +48,18 @@ def evaluate_stalled(*, now: datetime) -> int:
 
 
 def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = True) -> int:
-    findings = [finding for rule in rules for finding in alert_rules.detect(rule, now=now)]
+    findings: list[incidents.Finding] = []
+    unjudged: set[ObjectId] = set()
+    for rule in rules:
+        try:
+            findings += alert_rules.detect(rule, now=now)
+        except ServerSelectionTimeoutError:
+            # The others would wait as long for MongoDB.
+            raise
+        except Exception:
+            # Whatever it is must not silence the other rules.
+            log.exception("alert_rule_failed", rule=str(rule.id), kind=rule.kind.value)
+            unjudged.add(rule.id)
     for finding in findings:
         if (opened := incidents.record(finding, now=now)) is not None:
             log.critical(
@@ -57,7 +70,7 @@ def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = T
             )
     active_keys = {finding.key for finding in findings}
     if resolve:
-        for resolved in incidents.resolve_others(active_keys, now=now):
+        for resolved in incidents.resolve_others(active_keys, unjudged=unjudged, now=now):
             log.warning("alert_resolved", incident=str(resolved["_id"]), kind=resolved["kind"])
     for incident in incidents.unnotified(since=now - NOTIFY_WITHIN):
         notify_operators(incident, now=now)

@@ -76,9 +76,19 @@ def record(finding: Finding, *, now: datetime) -> IncidentDocument | None:
     return new
 
 
-def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[IncidentDocument]:
-    """Resolve and return the open incidents that no check has found for RESOLVE_AFTER."""
-    wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
+def resolve_others(
+    active_keys: Collection[str], *, unjudged: Collection[ObjectId], now: datetime
+) -> list[IncidentDocument]:
+    """Resolve and return the open incidents that no check has found for RESOLVE_AFTER.
+
+    Those of the rules ``unjudged``, and of kinds that only another version knows, stay open.
+    """
+    wanted = {
+        "is_open": True,
+        "last_seen_at": {"$lte": now - RESOLVE_AFTER},
+        "kind": {"$in": [kind.value for kind in AlertKind]},
+        "rule_id": {"$nin": list(unjudged)},
+    }
     resolved = [
         INCIDENTS().find_one_and_update(
             {"_id": incident["_id"], **wanted},

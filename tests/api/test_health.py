@@ -104,9 +104,12 @@ def test_alert_is_evaluated_at_most_twice_a_minute(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("_the_shipped_rules")
-def test_failed_alert_does_not_fail_readyz(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [AutoReconnect("gone"), ValueError("an unknown kind")])
+def test_failed_alert_does_not_fail_readyz(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(**_: object) -> int:
-        raise AutoReconnect("gone")
+        raise error
 
     monkeypatch.setattr(alerts, "evaluate_stalled", broken)
     assert Client().get("/readyz").status_code == 200

@@ -127,3 +127,21 @@ def test_viewers_see_an_incident_and_change_nothing(db: None) -> None:
     text = viewer.get(f"/admin/analytics/incident/{key}/change/").content.decode()
     assert "Add note" not in text
     assert viewer.post(f"/admin/analytics/incident/{key}/note/", {"note": "x"}).status_code == 403
+
+
+def test_rule_and_incident_of_a_newer_version_are_shown_as_they_are(console: Client) -> None:
+    rule = {"name": "Bees", "kind": "bees_left", "threshold": 7, "window_minutes": 60}
+    rule_id = collection("alert_rules").insert_one({**rule, "is_enabled": True}).inserted_id
+    key = opened()
+    collection("incidents").update_one({"_id": key}, {"$set": {"kind": "bees_left"}})
+    page = console.get("/admin/analytics/alertrule/").content.decode()
+    assert "bees_left" in page
+    assert "more than 7 min" not in page
+    page = console.get(f"/admin/analytics/incident/{key}/change/").content.decode()
+    assert "doesn't know the condition <code>bees_left</code>" in page
+    for path in ("/admin/analytics/incident/", "/admin/"):
+        assert console.get(path).status_code == 200
+    form = f"/admin/analytics/alertrule/{rule_id}/change/"
+    page = console.get(form).content.decode()
+    assert 'name="_save"' not in page
+    assert console.post(form, {"name": "Wasps", "kind": "failures"}).status_code == 403

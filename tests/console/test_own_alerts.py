@@ -102,7 +102,7 @@ def test_alerts_are_read_page_by_page(olga: Client, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("console.own_alerts.PAGE_LENGTH", 1)
     for title in ("First", "Second"):
         incident = notify(title)
-        incidents.resolve_others((), now=utc_now() + timedelta(minutes=5))
+        incidents.resolve_others((), unjudged=(), now=utc_now() + timedelta(minutes=5))
         assert incident["is_open"]
     context = olga.get(URL).context
     assert [alert["subject"] for alert in context["alerts"]] == ["Alert: Second"]

@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from bson import ObjectId
 from django.contrib.auth.models import Group
 from structlog.testing import capture_logs
 
@@ -414,3 +415,45 @@ def test_changed_shipped_rules_are_kept() -> None:
     alert_rules.add_missing_rules()
     assert len(alert_rules.enabled_rules()) == len(alert_rules.SHIPPED_RULES)
     assert {rule.threshold for rule in alert_rules.enabled_rules()} >= {99}
+
+
+def add_rule_of_a_newer_version() -> ObjectId:
+    rule = {"name": "Bees", "kind": "bees_left", "threshold": 1, "window_minutes": 60}
+    added = collection("alert_rules").insert_one({**rule, "is_enabled": True})
+    return ObjectId(added.inserted_id)
+
+
+def test_rule_of_a_newer_version_stops_no_other_one() -> None:
+    rule_id = add_rule_of_a_newer_version()
+    fail(11)
+    with capture_logs() as logs:
+        evaluate(NOW + MINUTE)
+        alerts.evaluate_stalled(now=NOW + 5 * MINUTE)
+    assert kinds() == {AlertKind.FAILURES, AlertKind.SWEEP_OVERDUE}
+    skipped = [log["rule"] for log in logs if log["event"] == "alert_rule_unknown"]
+    assert skipped == [str(rule_id)] * 2
+
+
+def test_incident_of_a_newer_version_stays_open_until_that_version_resolves_it() -> None:
+    incident = {"key": "bees:all", "rule_id": add_rule_of_a_newer_version(), "kind": "bees_left"}
+    times = {"opened_at": NOW, "last_seen_at": NOW, "notified_open_at": None}
+    collection("incidents").insert_one(
+        {**incident, **times, "title": "Bees left", "detail": "All.", "is_open": True}
+    )
+    evaluate(NOW + 10 * MINUTE)
+    assert [(one["title"], one["is_open"]) for one in found()] == [("Bees left", True)]
+
+
+def test_rule_that_cannot_be_evaluated_stops_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its incidents stay open, because nobody knows whether they are over."""
+    fail(11)
+    evaluate(NOW + MINUTE)
+    provider_pauses.pause("sendgrid", by="rui", reason="", now=NOW)
+    monkeypatch.setattr(alert_rules, "_count_failed_by_channel", Mock(side_effect=ValueError))
+    with capture_logs() as logs:
+        evaluate(NOW + 61 * MINUTE)
+    assert {one["kind"] for one in found() if one["is_open"]} == {
+        AlertKind.FAILURES,
+        AlertKind.PROVIDER_PAUSED,
+    }
+    assert [log["kind"] for log in logs if log["event"] == "alert_rule_failed"] == ["failures"]

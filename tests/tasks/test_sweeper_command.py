@@ -2,16 +2,20 @@
 
 from io import StringIO
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import redis
 from django.core.management import call_command
+from structlog.testing import capture_logs
 
 from delivery import heartbeats, pipeline, worker
 from delivery.runtime import SendingRuntime
 from domain.time import utc_now
+from monitoring import alerts, rollup
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import heartbeat, process, server_health, valkey
+from privacy import content_removal
 from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider
@@ -85,3 +89,18 @@ def test_waiting_command_writes_heartbeats(
     call_command("sweeper", stdout=StringIO())
     process.clear_shutdown()
     assert programs == ["sweeper"]
+
+
+def test_failed_alert_rules_stop_neither_the_roll_up_nor_the_removal_of_content(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(alerts, "evaluate", Mock(side_effect=ValueError))
+    monkeypatch.setattr(rollup, "run", lambda **_: done.append("counted"))
+    monkeypatch.setattr(
+        content_removal, "remove_expired_content", lambda **_: done.append("removed")
+    )
+    with capture_logs() as logs:
+        sweeper()
+    assert done == ["counted", "removed"]
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["periodic_task_failed"]

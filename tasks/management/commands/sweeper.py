@@ -2,8 +2,10 @@
 
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
+import structlog
 from django.core.management.base import BaseCommand, CommandParser
 
 from callbacks import worker
@@ -19,6 +21,7 @@ from privacy import content_removal
 
 from ...schedule import MINUTE
 
+log = structlog.get_logger(__name__)
 POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0
 """Seconds between sweeps while this process sends deliveries itself."""
@@ -76,9 +79,17 @@ class Command(BaseCommand):
         if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + MINUTE
-        alerts.evaluate(now=utc_now())
-        rollup.run(now=utc_now(), budget=ROLLUP_SECONDS)
-        content_removal.remove_expired_content(now=utc_now(), seconds=ROLLUP_SECONDS)
+        tasks: tuple[Callable[[], object], ...] = (
+            lambda: alerts.evaluate(now=utc_now()),
+            lambda: rollup.run(now=utc_now(), budget=ROLLUP_SECONDS),
+            lambda: content_removal.remove_expired_content(now=utc_now(), seconds=ROLLUP_SECONDS),
+        )
+        for task in tasks:
+            try:
+                task()
+            except Exception:
+                # Sweeps and the other tasks go on, and this one is tried again in a minute.
+                log.exception("periodic_task_failed")
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
