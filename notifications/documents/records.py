@@ -69,6 +69,7 @@ class ProviderEventDocument(TypedDict):
     """A stored :class:`~notifications.models.records.ProviderEvent`."""
 
     _id: str
+    provider: NotRequired[str]
     notification_id: NotRequired[ObjectId]
     channel: NotRequired[str]
     kind: NotRequired[str]

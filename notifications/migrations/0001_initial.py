@@ -641,6 +641,7 @@ class Migration(migrations.Migration):
             name='ProviderEvent',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=200, primary_key=True, serialize=False)),
+                ('provider', models.CharField(blank=True, max_length=40, null=True)),
                 ('notification_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
                 ('channel', models.CharField(blank=True, max_length=16, null=True)),
                 ('kind', models.CharField(blank=True, max_length=20, null=True)),
@@ -653,7 +654,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'db_table': 'provider_events',
-                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='evt_expires'), notifyproject.db.indexes.MongoIndex('notification_id', name='evt_notification', sparse=True)],
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='evt_expires'), notifyproject.db.indexes.MongoIndex('notification_id', name='evt_notification', sparse=True), notifyproject.db.indexes.MongoIndex('provider', 'expires_at', name='evt_provider')],
             },
         ),
         migrations.CreateModel(

@@ -88,6 +88,7 @@ class ProviderEvent(models.Model):
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<the provider's event ID>``."""
+    provider = optional_text(40)
     notification_id = ObjectIdField(null=True, blank=True)
     channel = optional_text(16)
     kind = optional_text(20)
@@ -107,6 +108,7 @@ class ProviderEvent(models.Model):
         indexes = (
             MongoIndex("expires_at", name="evt_expires", expire_after_seconds=0),
             MongoIndex("notification_id", name="evt_notification", sparse=True),
+            MongoIndex("provider", "expires_at", name="evt_provider"),
         )
 
 

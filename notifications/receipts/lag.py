@@ -14,6 +14,7 @@ from .processor import EVENT_RETENTION
 LOOKED_AT = timedelta(minutes=1)
 """Receipts that were applied in this time count. Older ones say nothing about now."""
 MAX_EVENTS = 500
+"""Of each provider."""
 FIRST_KINDS = [kind.value for kind in (ReceiptKind.QUEUED, ReceiptKind.SENT, ReceiptKind.DELIVERED)]
 """What a provider reports first. What a person does later says nothing."""
 
@@ -24,16 +25,22 @@ def shortest_lags(providers: Collection[str], *, now: datetime) -> dict[str, tim
     One that was fast shows that receipts aren't late: others may be about phones that are off. A
     provider without a new receipt isn't in the result. Raises PyMongoError.
     """
-    events = PROVIDER_EVENTS().find(
-        {"expires_at": {"$gte": now + EVENT_RETENTION - LOOKED_AT}, "kind": {"$in": FIRST_KINDS}},
-        {"notification_id": 1, "channel": 1, "expires_at": 1},
-        sort=[("expires_at", -1)],
-        limit=MAX_EVENTS,
-    )
     applied: dict[tuple[str, ObjectId, str], datetime] = {}
-    for event in events:
-        provider = event["_id"].partition(":")[0]
-        if provider in providers and "notification_id" in event:
+    # One query each, since those of a busy provider would hide those of another.
+    for provider in providers:
+        events = PROVIDER_EVENTS().find(
+            {
+                "provider": provider,
+                "expires_at": {"$gte": now + EVENT_RETENTION - LOOKED_AT},
+                "kind": {"$in": FIRST_KINDS},
+                "notification_id": {"$exists": True},
+            },
+            {"notification_id": 1, "channel": 1, "expires_at": 1},
+            sort=[("expires_at", -1)],
+            limit=MAX_EVENTS,
+            hint="evt_provider",
+        )
+        for event in events:
             key = (provider, event["notification_id"], event["channel"])
             applied[key] = event["expires_at"] - EVENT_RETENTION
     if not applied:

@@ -450,6 +450,7 @@ def _mark_applied(
 def _applied_entry(receipt: Receipt, provider: str, now: datetime) -> ProviderEventDocument:
     entry: ProviderEventDocument = {
         "_id": _event_key(receipt, provider),
+        "provider": provider,
         "kind": receipt.kind.value,
         "at": min(receipt.at, now),
         "expires_at": now + EVENT_RETENTION,

@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from delivery import sweeper
 from domain.states import DeliveryStatus
-from notifications.receipts import processor
+from notifications.receipts import lag, processor
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from tests.support.factories import notifications as factories
@@ -156,9 +156,32 @@ def test_sweep_without_an_overdue_outcome_reads_no_receipts() -> None:
     assert found == []
 
 
-def test_newest_receipts_are_read_by_an_index() -> None:
-    lose()
-    report(sent(at=NOON), at=DUE - SECOND)
+def through_smtp(status: DeliveryStatus, *, at: datetime = NOON) -> ObjectId:
+    begun = factories.started(at=at)
+    factories.leases.settle([factories.settlement(begun, status, at=at, provider="smtp")], now=at)
+    return begun.notification_id
+
+
+def busy_next_to_a_small_provider() -> ObjectId:
+    """Return a message with a lost answer of a small provider, whose newest receipt was late."""
+    lost = through_smtp(S.UNKNOWN)
+    report(through_smtp(S.SENT), at=DUE - 2 * SECOND, provider="smtp")
+    for _ in range(4):
+        report(sent(at=DUE - 3 * SECOND), at=DUE - SECOND)
+    return lost
+
+
+def test_receipts_of_a_busy_provider_hide_no_late_one_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lag, "MAX_EVENTS", 3)
+    lost = busy_next_to_a_small_provider()
+    assert sweeper.resolve_unknown_outcomes(now=DUE) == 0
+    assert state(lost)[0] == "unknown"
+
+
+def test_newest_receipts_are_read_by_an_index_of_the_provider() -> None:
+    busy_next_to_a_small_provider()
     with plans("provider_events") as found:
         sweeper.resolve_unknown_outcomes(now=DUE)
-    assert [plan.is_indexed for plan in found] == [True]
+    assert [(plan.is_indexed, plan.sorts, plan.examined) for plan in found] == [(True, False, 1)]

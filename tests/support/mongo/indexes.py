@@ -278,6 +278,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "idm_expires": "deletes idempotency records",
     "evt_expires": "deletes provider events",
     "evt_notification": "the receipts of one notification",
+    "evt_provider": "a provider's newest receipts, which tell whether they are late",
     "sob_expires": "deletes soft bounces",
     "ear_expires": "deletes receipts of unknown messages",
     "whk_received": "the webhook log, newest first",
