@@ -9,10 +9,11 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from access.models import StaffUser
+from console.sending import page as sending
 from console.widgets.lists import ReadOnlyAdmin
 from tests.support import console_urls
 from tests.support.clients.console import make_staff, signed_in
-from tests.support.console_urls import CHANGES, FORMS, NOBODY, READS
+from tests.support.console_urls import CHANGES, FORMS, NOBODY, READS, SENDING
 from tests.support.samples import sampled
 from tests.support.tables import each_case
 
@@ -37,6 +38,7 @@ def test_every_console_address_is_listed() -> None:
     listed = {*READS, *CHANGES, *FORMS}
     assert console_urls.named() - listed == set(), "list them in console_urls"
     assert listed - console_urls.named() - {"password_change"} == set(), "they are gone"
+    assert {pattern.name for pattern in sending.urlpatterns} == SENDING.keys()
 
 
 def test_get_changes_nothing_and_leads_to_the_page_of_the_action(console: Client) -> None:

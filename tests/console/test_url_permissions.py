@@ -16,7 +16,7 @@ from access.models import StaffUser
 from notifyproject.db.collections import database
 from tests.support import console_urls
 from tests.support.clients.console import make_staff, signed_in
-from tests.support.console_urls import CHANGES, FORMS, NOBODY, READS
+from tests.support.console_urls import CHANGES, FORMS, NOBODY, READS, SENDING
 from tests.support.samples import sampled
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -65,7 +65,9 @@ def model_pages() -> dict[str, str]:
 def named_pages() -> dict[str, str]:
     """Return the required permission for each other path; empty: a signed-in member of staff."""
     named = {**dict.fromkeys(READS, ""), **READ_PERMISSIONS, **CHANGES, **FORMS}
-    return {_path(name): permission for name, permission in named.items() if name not in NOT_ASKED}
+    found = {_path(name): needed for name, needed in named.items() if name not in NOT_ASKED}
+    sending = [reverse(name, kwargs=values) for name, values in SENDING.items()]
+    return found | dict.fromkeys(sending, "notifications.send_one")
 
 
 def _path(name: str) -> str:

@@ -87,6 +87,14 @@ FORMS = {
     "notifications_notificationtype_new_version": "notifications.change_notificationtype",
 }
 """Names of URLs with a form, and the required permission."""
+SENDING = {
+    "send-one": {},
+    "send-one-offered": {},
+    "send-one-form": {"slug": "mfa_code"},
+    "send-one-email": {"slug": "mfa_code"},
+}
+"""Names of the URLs of one message, which are outside the admin's namespace, and their values.
+Each needs the permission ``notifications.send_one``."""
 REAUTHENTICATED = frozenset(
     {
         "access_apiclient_issue_key",
