@@ -79,10 +79,11 @@ class SES:
             except ValueError as error:
                 reason = "Can't build the email."
                 raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from error
-        now, left = self.clock(), deadline.seconds_left
-        if left <= 0 or is_expired(request, now=now):
-            raise NotAttemptedError
-        response = await http_client.send(self.signed(PATH, body, now=now, timeout=left))
+            now, left = self.clock(), deadline.seconds_left
+            if left <= 0 or is_expired(request, now=now):
+                raise NotAttemptedError
+            # Still within the limit of mails with files, since the body is in memory.
+            response = await http_client.send(self.signed(PATH, body, now=now, timeout=left))
         message_id = _message_id(response)
         if message_id is None:
             raise classify_response(RULES, response, now=self.clock())

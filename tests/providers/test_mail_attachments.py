@@ -27,10 +27,12 @@ from providers.contract import Message, SendRequest, SendResult
 from providers.mail import MAX_CONCURRENT_MAILS, DownloadError, fetch_attachments
 from providers.sendgrid.provider import SendGrid
 from providers.smtp.provider import SMTP
+from tests.providers.email_apis.postmark import POSTMARK
 from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, read_head
 from tests.support.fakes.smtp_server import MailServer, provider
+from tests.support.providers import ses
 from tests.support.providers.sendgrid import account
 from tests.support.tables import each_case
 from tests.support.threads import at_once
@@ -284,6 +286,43 @@ def test_failed_download_releases_its_slot(serve: Serve) -> None:
         for _ in range(2 * MAX_CONCURRENT_MAILS):
             with pytest.raises(PermanentError), fetch_attachments(files, hosts=HOSTS, timeout=0.5):
                 pytest.fail("it was not there")
+
+
+@each_case(
+    "sender, accepted",
+    [
+        (sendgrid, socket_server.response(202)),
+        (
+            lambda url: ses.account(base_url=url, attachment_hosts=HOSTS),
+            ses.answer(200, {"MessageId": ses.MESSAGE_ID}),
+        ),
+        (
+            lambda url: POSTMARK.account(options={"api_url": url}, attachment_hosts=HOSTS),
+            ses.answer(200, POSTMARK.accepted),
+        ),
+    ],
+)
+def test_mail_keeps_its_slot_until_it_is_sent(
+    sender: Callable[[str], Any], accepted: bytes, serve: Serve
+) -> None:
+    """Its body, with the files, is in memory for as long."""
+    places = providers_mail._attachment_slots(os.getpid())
+    for _ in range(MAX_CONCURRENT_MAILS - 1):
+        places.acquire()
+    free = list[bool]()
+
+    def answer(connection: socket.socket) -> None:
+        while socket_server.read_request(connection):
+            free.append(places.acquire(blocking=False))
+            if free[-1]:
+                places.release()
+            connection.sendall(accepted)
+
+    with serve(Files(socket_server.response(200, CSV))), socket_server.serving(answer) as server:
+        assert isinstance(run(sender(server.url).send(attached(), timeout=LIMIT)), SendResult)
+    for _ in range(MAX_CONCURRENT_MAILS - 1):
+        places.release()
+    assert free == [False]
 
 
 def test_mail_without_files_needs_no_slot() -> None:
