@@ -77,7 +77,7 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
             r" from|does(?: not|n't) want your)",
             r"black ?listed by (?:the )?(?:recipient|user)",
             r"blocked by (?:the |this )?(?:recipient|user)",
-            r"rejected by this user|members?-only|moderated",
+            r"rejected by this user|members?[- ]only|moderated",
             r"(?:not (?:authori[sz]ed|allowed|permitted)|permissions?) to send "
             r"(?:messages? |e-?mails? |mails? )?to",
         ),

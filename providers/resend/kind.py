@@ -8,7 +8,7 @@ from typing import Any
 from domain.errors import FailureCode, Reach
 
 from ..contract import AddressEffect, ReceiptKind, SendRequest
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, text_of
+from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
 from ..email_webhooks import verify_standard
 from ..http import as_object
 from ..response_rules import ResponseKind as Kind
@@ -79,6 +79,8 @@ RULES: Sequence[ResponseRule] = (
 BOUNCED = "email.bounced"
 OF_THE_CONTENT = frozenset({"ContentRejected", "AttachmentRejected", "MessageTooLarge"})
 """Subtypes of a bounce that isn't about the address."""
+LISTED = frozenset({"Suppressed", "OnAccountSuppressionList"})
+"""Subtypes of a mail that was not sent at all."""
 SOFT = AddressEffect.SOFT_BOUNCE
 EVENTS: Mapping[str, EventRule] = {
     "email.scheduled": EventRule(None),
@@ -118,11 +120,16 @@ def event_name(event: Event) -> str:
 
 
 def refine(rule: EventRule, event: Event) -> EventRule:
-    """Return the rule of a bounce, which may be about the content."""
-    is_bounce = rule.kind is ReceiptKind.BOUNCED
-    if is_bounce and text_of(_bounce(event).get("subType")) in OF_THE_CONTENT:
+    """Return the rule of a bounce, of which its subtype and the receiving server say more."""
+    bounce = _bounce(event)
+    subtype = text_of(bounce.get("subType"))
+    if rule.kind is ReceiptKind.BOUNCED and subtype in OF_THE_CONTENT:
         return replace(rule, kind=ReceiptKind.BLOCKED, effect=None)
-    return rule
+    found = bounce.get("diagnosticCode")
+    replies = map(text_of, found if isinstance(found, list) else [found])
+    # Each as in ``smtp; 550 5.1.1 user unknown``.
+    text = " ".join(reply.partition(";")[2] or reply for reply in replies)
+    return rule if subtype in LISTED else by_reply(rule, text=text)
 
 
 def _bounce(event: Event) -> Mapping[str, Any]:

@@ -10,10 +10,9 @@ from typing import Any
 
 from .. import http
 from ..aws_sns import Notification
-from ..bounces import PERMANENT_FAILURE, email_address, subject_of
+from ..bounces import PERMANENT_FAILURE, SUBJECTS, email_address, subject_of
 from ..contract import AddressEffect, Receipt, ReceiptKind, WebhookResult
 from ..json_items import read_iso_time, read_text
-from ..mail_replies import Subject
 
 REFERENCE_HEADER = "X-Notify-Reference"
 REFERENCE_TAG = "reference"
@@ -41,12 +40,11 @@ BOUNCES: Mapping[str, AddressEffect | None] = {
     "Transient": None,
     "Undetermined": None,
 }
-"""The effect of a bounce on the address by type and subtype, or else by type."""
+"""The effect of a bounce on the address by type and subtype, or else by type. Of a permanent one,
+the receiving server's reply says more."""
 PERMANENT, TRANSIENT = "Permanent", "Transient"
 LISTED = frozenset({"Suppressed", "OnAccountSuppressionList", "UnsubscribedRecipient"})
 """Subtypes of a mail that SES did not send at all."""
-NOT_OF_THE_ADDRESS = frozenset({Subject.ACCOUNT, Subject.CONTENT, Subject.SIZE})
-"""What a refusal speaks of that says nothing about the address."""
 _SECTIONS = ("bounce", "complaint", "delivery", "deliveryDelay", "reject", "failure")
 _RECIPIENTS: Mapping[str, tuple[str, str]] = {
     "Bounce": ("bounce", "bouncedRecipients"),
@@ -162,14 +160,11 @@ def _outcome(
         # An automatic answer, such as out of office, is no report of a mail server.
         return None
     effect = BOUNCES.get(f"{type_}, {subtype}", BOUNCES.get(str(type_)))
-    if type_ == PERMANENT and subtype not in LISTED and _subject(diagnosis) in NOT_OF_THE_ADDRESS:
-        effect = None
+    if type_ == PERMANENT and subtype not in LISTED and diagnosis.strip():
+        # Such as ``smtp; 550 5.1.1 user unknown``.
+        reply = diagnosis.partition(";")[2].strip() or diagnosis
+        effect = SUBJECTS.get(subject_of(PERMANENT_FAILURE, reply))
     return (kind, effect) if effect else (ReceiptKind.BLOCKED, None)
-
-
-def _subject(diagnosis: str) -> Subject:
-    """Return what a mail server's reply speaks of, such as ``smtp; 550 5.1.1 user unknown``."""
-    return subject_of(PERMANENT_FAILURE, diagnosis.partition(";")[2].strip() or diagnosis)
 
 
 def _reason(name: str, event: Mapping[str, Any], recipient: Mapping[str, Any]) -> str | None:

@@ -132,8 +132,8 @@ def event(name: str, **data: Any) -> dict[str, Any]:
     }
 
 
-def bounce(kind: str | None, subtype: str, text: str) -> dict[str, Any]:
-    found = {"message": text, "subType": subtype} | ({"type": kind} if kind else {})
+def bounce(kind: str | None, subtype: str, text: str, **data: Any) -> dict[str, Any]:
+    found = {"message": text, "subType": subtype, **data} | ({"type": kind} if kind else {})
     return event("email.bounced", bounce=found)
 
 
@@ -149,6 +149,22 @@ EVENTS = (
     Reported(event=event("email.complained"), kind=K.COMPLAINED, effect=AddressEffect.COMPLAINT),
     Reported(event=bounce("Permanent", "General", "hard"), kind=K.BOUNCED, effect=HARD),
     Reported(event=bounce("Permanent", "Suppressed", "x"), kind=K.BOUNCED, effect=HARD),
+    *(
+        Reported(
+            event=bounce("Permanent", subtype, "hard", diagnosticCode=reply),
+            kind=kind,
+            effect=effect,
+        )
+        for subtype, reply, kind, effect in (
+            ("General", ["smtp; 550 5.1.1 user unknown"], K.BOUNCED, HARD),
+            ("General", ["smtp; 552 5.2.2 mailbox full"], K.BOUNCED, SOFT),
+            ("General", "smtp; 550 5.7.1 local policy", K.BOUNCED, SOFT),
+            ("General", ["smtp; 550 5.7.1 listed at Spamhaus"], K.BLOCKED, None),
+            ("General", ["smtp; 550 5.7.133 SenderNotAuthenticatedForGroup"], K.BLOCKED, None),
+            ("General", [None], K.BOUNCED, HARD),
+            ("Suppressed", ["Not sent"], K.BOUNCED, HARD),
+        )
+    ),
     Reported(event=bounce("Transient", "MailboxFull", "full"), kind=K.BOUNCED, effect=SOFT),
     Reported(event=bounce("Transient", "General", "general"), kind=K.BOUNCED, effect=SOFT),
     Reported(event=bounce("Undetermined", "Undetermined", "?"), kind=K.BOUNCED, effect=SOFT),

@@ -21,6 +21,7 @@ from tests.support.tables import each_case
 
 K, E = ReceiptKind, AddressEffect
 UNKNOWN_USER = "550 5.1.1 user unknown"
+GROUP = "550 5.7.133 RESOLVER.RST.SenderNotAuthenticatedForGroup; authentication required"
 
 
 def complaint(**fields: Any) -> dict[str, Any]:
@@ -65,6 +66,15 @@ def complaint(**fields: Any) -> dict[str, Any]:
         # Our servers or the content, not the address.
         (bounce("Permanent", "General", "550 5.7.1 blocked using a blocklist"), K.BLOCKED, None),
         (bounce("Permanent", "General", "552 5.3.4 message too big"), K.BLOCKED, None),
+        # The mailbox exists, and takes no mail of ours.
+        (bounce("Permanent", "General", GROUP), K.BLOCKED, None),
+        (bounce("Permanent", "General", "550 5.7.1 members only list"), K.BLOCKED, None),
+        # The mailbox may exist.
+        (bounce("Permanent", "General", "552 5.2.2 mailbox full"), K.BOUNCED, E.SOFT_BOUNCE),
+        (bounce("Permanent", "General", "550 5.7.1 local policy"), K.BOUNCED, E.SOFT_BOUNCE),
+        (bounce("Permanent", "General", "550 5.4.4 no route to host"), K.BOUNCED, E.SOFT_BOUNCE),
+        # SES sent nothing: the text is its own.
+        (bounce("Permanent", "OnAccountSuppressionList", "not sent"), K.BOUNCED, E.HARD_BOUNCE),
         (bounce("Transient", "General", "450 4.4.7 expired"), K.BLOCKED, None),
         (bounce("Transient", "General", "550 5.3.0 denied"), K.BLOCKED, None),
         (bounce("Transient", "ContentRejected", "550 spam"), K.BLOCKED, None),
