@@ -29,6 +29,10 @@ PREFIXES = ("svix-", "webhook-")
 _EPOCH = re.compile(r"\d{10}", re.ASCII)
 
 
+class UnknownEventError(ValueError):
+    """The provider reports a kind of event that isn't in its table."""
+
+
 def verify_password(request: WebhookRequest, secrets: WebhookSecrets, _now: datetime) -> None:
     """Check Basic authentication, for providers that sign nothing.
 
@@ -109,7 +113,11 @@ def parse_webhook(kind: EmailKind, raw: bytes) -> WebhookResult:
         return _read_list(kind, raw, before=b"[", after=b"]")
     if not http.decode_object(raw):
         raise ValueError("the webhook is no object")
-    found = _read_event(kind, raw)
+    try:
+        found = _read_event(kind, raw)
+    except UnknownEventError:
+        # A refusal would be repeated for hours, and turn the webhook off in the end.
+        return WebhookResult(unreadable_count=1)
     return WebhookResult(receipts=(found,) if found else ())
 
 
@@ -132,10 +140,10 @@ def _read_event(kind: EmailKind, call: bytes, *, item: bytes | None = None) -> R
     from . import email_payloads
 
     raw = call if item is None else item
-    event = email_payloads.read_event(kind, call)
     rule = rule_of(kind, http.decode_object(raw))
     if rule is None:
-        raise ValueError("an event of an unknown kind")
+        raise UnknownEventError("an event of an unknown kind")
+    event = email_payloads.read_event(kind, call)
     if rule.kind is None:
         return None
     if not isinstance(event.timestamp, datetime) or event.timestamp.tzinfo is None:

@@ -159,6 +159,17 @@ def test_other_event_with_a_used_token_of_mailgun_has_its_id_and_so_no_effect() 
 
 
 @EVERY
+def test_event_of_an_unknown_kind_is_counted_and_acknowledged(case: KindCase) -> None:
+    """A refused webhook is repeated for hours, and in the end the provider turns it off."""
+    name = case.kind.event_name(case.events[0].event)
+    found = json.dumps(case.events[0].event).replace(f'"{name}"', '"event.of.tomorrow"')
+    raw = case.encode(json.loads(found), True)
+    result = parse(case.account(), case.sign(raw, True), raw)
+    assert (result.receipts, result.unreadable_count) == ((), 1)
+    assert result.logged
+
+
+@EVERY
 def test_unreadable_event_of_a_list_is_counted_and_others_take_effect(case: KindCase) -> None:
     if case.encode not in (as_list, MAILTRAP.encode):
         return
