@@ -11,6 +11,8 @@ from .http import Request
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 _PORTS: Mapping[str, int] = {"https": 443, "http": 80}
+TOPIC = r"arn:aws(?:-cn|-us-gov)?:sns:([a-z0-9-]{5,30}):[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?"
+"""The form of a topic's ARN, with its region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

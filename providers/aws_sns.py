@@ -26,7 +26,7 @@ from domain.errors import ProviderError
 from notifyproject.platform import event_loop
 
 from . import http, http_client
-from .aws_signing import Credentials, Signer
+from .aws_signing import TOPIC, Credentials, Signer
 from .contract import InvalidSignatureError, UnverifiedWebhookError, WebhookRequest
 from .http import Request
 from .json_items import read_iso_time, read_text
@@ -44,8 +44,6 @@ MAX_CERTIFICATES = 16
 FETCH_TIMEOUT = 5.0
 MAX_FETCHES = 2
 """Certificates that a process fetches at once: anybody can name one."""
-TOPIC = r"arn:aws(?:-cn|-us-gov)?:sns:([a-z0-9-]{5,30}):[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?"
-"""The form of a topic's ARN, with its region."""
 _TOPIC = re.compile(TOPIC)
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CERTIFICATE_PATH = r"/SimpleNotificationService-[0-9a-f]{32}\.pem"

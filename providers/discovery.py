@@ -4,7 +4,7 @@ import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from typing import Any
 
 import providers
 
@@ -24,11 +24,13 @@ def find_specs() -> Mapping[str, ProviderSpec]:
 SPECS = find_specs()
 
 
-def checks_of(name: str) -> ModuleType | None:
-    """Return ``checks.py`` of a provider's package, or None if it has none.
+def checks_of(name: str) -> Any:
+    """Return ``checks.py`` of a provider's package or what stands in its place, or else None.
 
     Its ``check_settings`` returns Django's messages about invalid settings of an account, at the
     start of each process, and its ``check_server`` those about settings that a server lacks.
     """
+    if (checks := SPECS[name].checks) is not None:
+        return checks()
     path = f"{providers.__name__}.{name}.checks"
     return import_module(path) if find_spec(path) else None

@@ -21,7 +21,7 @@ from .contract import (
     is_expired,
 )
 from .email_kinds import EmailKind, WebhookSecrets
-from .http import Response
+from .http import SUCCESSES, Response
 from .mail import AttachmentFile, attachment_files, reply_to
 from .response_rules import classify
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MAX_CODE = 100
 """Characters of a recorded code."""
-SUCCESSES = range(200, 300)
 
 
 @dataclass(frozen=True, kw_only=True)

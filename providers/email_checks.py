@@ -1,40 +1,52 @@
 """Checks of the settings of providers of email with an API."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.core import checks
 
 from . import setting_checks
-from .email_spec import REQUIREMENTS, is_installed
-from .spec import Account, ProviderSpec
+from .spec import Account
 
 
-def check_settings(
-    spec: ProviderSpec, account: Account, *, credential: str
-) -> Iterator[checks.CheckMessage]:
-    """Report invalid or missing settings of an account."""
-    url = f"{spec.name.upper()}_URL"
-    yield from setting_checks.base_url(account.values, url, number=30)
-    if account.name not in settings.EMAIL_PROVIDERS:
-        return
-    if not getattr(account.values, credential):
-        message = f"EMAIL_PROVIDER names {account.name}, but {credential} is not set."
-        yield setting_checks.error(message, None, 31)
-    if not is_installed():
-        message = f"EMAIL_PROVIDER names {account.name}, but django-anymail is not installed."
-        hint = f"pip install --require-hashes -r {REQUIREMENTS}"
-        yield setting_checks.error(message, hint, 32)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailChecks:
+    """What ``checks.py`` is for other providers."""
+
+    label: str
+    url: str
+    """The variable with the address of the API. Others are those it can't send without, and those
+    that show whose a webhook is."""
+    credentials: Sequence[str]
+    secrets: Sequence[str]
+    requirements: str
+    is_installed: Callable[[], bool]
+    """Whether these requirements are."""
+
+    def check_settings(self, account: Account) -> Iterator[checks.CheckMessage]:
+        """Report invalid or missing settings of an account."""
+        yield from setting_checks.base_url(account.values, self.url, number=30)
+        if account.name not in settings.EMAIL_PROVIDERS:
+            return
+        if missing := _missing(account, self.credentials):
+            message = f"EMAIL_PROVIDER names {account.name}, but {missing} is not set."
+            yield setting_checks.error(message, None, 31)
+        if not self.is_installed():
+            message = f"EMAIL_PROVIDER names {account.name}, but django-anymail is not installed."
+            hint = f"pip install --require-hashes -r {self.requirements}"
+            yield setting_checks.error(message, hint, 32)
+
+    def check_server(self, account: Account) -> Iterator[checks.CheckMessage]:
+        """Report what a server lacks: the secrets of webhooks."""
+        missing = _missing(account, self.secrets)
+        if account.name in settings.EMAIL_PROVIDERS and missing:
+            yield checks.Warning(
+                f"{self.label}'s webhooks are refused: {missing} not set.",
+                hint="Without them, bounces are not noticed.",
+                id="notifications.W010",
+            )
 
 
-def check_server(
-    spec: ProviderSpec, account: Account, *variables: str
-) -> Iterator[checks.CheckMessage]:
-    """Report what a server lacks: the secrets of webhooks."""
-    missing = [name for name in variables if not getattr(account.values, name)]
-    if account.name in settings.EMAIL_PROVIDERS and missing:
-        yield checks.Warning(
-            f"{spec.label}'s webhooks are refused: {' and '.join(missing)} not set.",
-            hint="Without them, bounces are not noticed.",
-            id="notifications.W010",
-        )
+def _missing(account: Account, names: Sequence[str]) -> str:
+    return " and ".join(name for name in names if not getattr(account.values, name))

@@ -1,5 +1,6 @@
 """Checks of accounts with providers of email by calls that send nothing, for the set-up wizard."""
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,13 +10,12 @@ from notifyproject.settings.declarations import ProviderGroup
 
 from . import email_spec, http_client
 from .contract import Message, SendRequest
-from .http import Request, Response
+from .http import SUCCESSES, Request, Response
 from .mail import AttachmentFile
 from .setup_check import RejectedError, explained
 from .spec import ProviderSpec
 
 FILE = AttachmentFile(filename="set-up.txt", content_type="text/plain", content=b"Set-up")
-SUCCESSES = range(200, 300)
 HTML = "<p>Set-up</p>"
 
 
@@ -50,7 +50,8 @@ def sample(
     )
     request = SendRequest(
         reference="set-up",
-        idempotency_key="set-up",
+        # The answer to a key that was used before says nothing about other values.
+        idempotency_key=f"set-up-{uuid.uuid4()}",
         recipient=recipient or parse_mailbox(environment.EMAIL_FROM).address,
         recipient_name="Set-up, with a comma",
         message=Message(

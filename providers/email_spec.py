@@ -1,6 +1,6 @@
 """The spec of a provider of email with an API. Light, as a package's ``__init__`` imports it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from .spec import Account, ProviderSpec, WebhookSpec
 
 if TYPE_CHECKING:
     from .email_api import EmailApi
+    from .email_checks import EmailChecks
 
 LIBRARY = "anymail"
 REQUIREMENTS = "requirements-providers.txt"
@@ -25,31 +26,46 @@ def email_spec(
     label: str,
     variables: type[ProviderGroup],
     options: Callable[[Any], Mapping[str, str]],
-    secrets: Callable[[Any], Mapping[str, str]],
-    check: Callable[..., None] | None = None,
-    credential: str,
+    credentials: Sequence[str],
+    secrets: Mapping[str, str],
 ) -> ProviderSpec:
     """Return the spec of a provider, whose row is ``KIND`` in ``kind.py`` of its package.
 
-    ``options`` and ``secrets`` return the arguments of anymail's backend, and those of
-    :class:`.email_kinds.WebhookSecrets`. ``credential`` names the variable without which it can't
-    send.
+    ``options`` returns the arguments of anymail's backend. ``credentials`` are the variables
+    without which it can't send, and ``secrets`` those of :class:`.email_kinds.WebhookSecrets`. The
+    wizard's call is in ``setup.py`` of the package, if there is one without a mail.
     """
     name = variables.provider
+    setup = f"{__package__}.{name}.setup"
 
     def is_configured(found: Account) -> bool:
-        return bool(getattr(found.values, credential)) and is_installed()
+        return is_installed() and all(getattr(found.values, one) for one in credentials)
+
+    def check(environment: Any, **fields: Any) -> None:
+        import_module(setup).check(environment, **fields)
+
+    def checks() -> "EmailChecks":
+        from .email_checks import EmailChecks
+
+        return EmailChecks(
+            label=label,
+            url=f"{name.upper()}_URL",
+            credentials=credentials,
+            secrets=tuple(secrets.values()),
+            requirements=REQUIREMENTS,
+            is_installed=is_installed,
+        )
 
     def build(found: Account) -> "EmailApi":
         values = variables.of(found.values)
-        if getattr(values, credential) and is_installed():
+        if is_configured(found):
             # Takes a tenth of a second, which the first mail would wait for.
             import_module(f"{__package__}.email_payloads")
         return account(
             found.name,
             kind=name,
             options=options(values),
-            secrets=secrets(values),
+            secrets={field: getattr(values, one) for field, one in secrets.items()},
             mail={
                 "sender": settings.EMAIL_FROM,
                 "reply_to": settings.EMAIL_REPLY_TO,
@@ -64,7 +80,8 @@ def email_spec(
         is_configured=is_configured,
         build=build,
         webhook=WebhookSpec(content=f"an event of {label}, or a list of events"),
-        check=check,
+        check=check if find_spec(setup) else None,
+        checks=checks,
         settings=variables,
     )
 

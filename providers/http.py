@@ -16,6 +16,7 @@ TOTAL_TIMEOUT = 15.0
 MAX_RETRY_AFTER = 24 * 3600.0
 """Upper limit of a provider's Retry-After, in seconds."""
 EXCERPT_LENGTH = 1000
+SUCCESSES = range(200, 300)
 INVALID_CONFIGURATION = "The provider's configured address or key is invalid."
 # Linear time on any text: every part is bounded or starts at a word boundary.
 _GAP = r"[\s().-]{0,3}"

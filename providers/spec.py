@@ -92,6 +92,9 @@ class ProviderSpec:
     check: Callable[..., None] | None = None
     """Tries the values of an :class:`~notifyproject.settings.variables.Environment` by a call that
     sends no message, for the set-up wizard. Raises :class:`providers.setup_check.CheckError`."""
+    checks: Callable[[], Any] | None = None
+    """Returns what has the functions of ``checks.py``, for a package without one; see
+    :func:`.discovery.checks_of`."""
     complete: Callable[[dict[str, str]], None] | None = None
     """Completes the values that the wizard writes. Raises ValueError."""
 

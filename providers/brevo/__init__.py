@@ -1,16 +1,7 @@
 """Email by Brevo."""
 
-from typing import Any
-
 from ..email_spec import email_spec
 from .variables import Settings
-
-
-def check(environment: Any, **options: Any) -> None:
-    """See :func:`.setup.check`."""
-    from . import setup
-
-    setup.check(environment, **options)
 
 
 def options(values: Settings) -> dict[str, str]:
@@ -21,8 +12,7 @@ def options(values: Settings) -> dict[str, str]:
 PROVIDER = email_spec(
     label="Brevo",
     variables=Settings,
-    credential="BREVO_API_KEY",
+    credentials=("BREVO_API_KEY",),
     options=options,
-    secrets=lambda values: {"password": values.BREVO_WEBHOOK_SECRET},
-    check=check,
+    secrets={"password": "BREVO_WEBHOOK_SECRET"},
 )

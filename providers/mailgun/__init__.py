@@ -1,16 +1,7 @@
 """Email by Mailgun."""
 
-from typing import Any
-
 from ..email_spec import email_spec
 from .variables import Settings
-
-
-def check(environment: Any, **options: Any) -> None:
-    """See :func:`.setup.check`."""
-    from . import setup
-
-    setup.check(environment, **options)
 
 
 def options(values: Settings) -> dict[str, str]:
@@ -22,11 +13,10 @@ def options(values: Settings) -> dict[str, str]:
 PROVIDER = email_spec(
     label="Mailgun",
     variables=Settings,
-    credential="MAILGUN_API_KEY",
+    credentials=("MAILGUN_API_KEY",),
     options=options,
-    secrets=lambda values: {
-        "password": values.MAILGUN_WEBHOOK_SECRET,
-        "signing_key": values.MAILGUN_SIGNING_KEY,
+    secrets={
+        "password": "MAILGUN_WEBHOOK_SECRET",
+        "signing_key": "MAILGUN_SIGNING_KEY",
     },
-    check=check,
 )

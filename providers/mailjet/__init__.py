@@ -1,16 +1,7 @@
 """Email by Mailjet."""
 
-from typing import Any
-
 from ..email_spec import email_spec
 from .variables import Settings
-
-
-def check(environment: Any, **options: Any) -> None:
-    """See :func:`.setup.check`."""
-    from . import setup
-
-    setup.check(environment, **options)
 
 
 def options(values: Settings) -> dict[str, str]:
@@ -25,8 +16,7 @@ def options(values: Settings) -> dict[str, str]:
 PROVIDER = email_spec(
     label="Mailjet",
     variables=Settings,
-    credential="MAILJET_API_KEY",
+    credentials=("MAILJET_API_KEY", "MAILJET_SECRET_KEY"),
     options=options,
-    secrets=lambda values: {"password": values.MAILJET_WEBHOOK_SECRET},
-    check=check,
+    secrets={"password": "MAILJET_WEBHOOK_SECRET"},
 )

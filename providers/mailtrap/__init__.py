@@ -12,7 +12,7 @@ def options(values: Settings) -> dict[str, str]:
 PROVIDER = email_spec(
     label="Mailtrap",
     variables=Settings,
-    credential="MAILTRAP_API_TOKEN",
+    credentials=("MAILTRAP_API_TOKEN",),
     options=options,
-    secrets=lambda values: {"password": values.MAILTRAP_WEBHOOK_SECRET},
+    secrets={"password": "MAILTRAP_WEBHOOK_SECRET"},
 )

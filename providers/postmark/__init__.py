@@ -1,16 +1,7 @@
 """Email by Postmark."""
 
-from typing import Any
-
 from ..email_spec import email_spec
 from .variables import Settings
-
-
-def check(environment: Any, **options: Any) -> None:
-    """See :func:`.setup.check`."""
-    from . import setup
-
-    setup.check(environment, **options)
 
 
 def options(values: Settings) -> dict[str, str]:
@@ -25,8 +16,7 @@ def options(values: Settings) -> dict[str, str]:
 PROVIDER = email_spec(
     label="Postmark",
     variables=Settings,
-    credential="POSTMARK_SERVER_TOKEN",
+    credentials=("POSTMARK_SERVER_TOKEN",),
     options=options,
-    secrets=lambda values: {"password": values.POSTMARK_WEBHOOK_SECRET},
-    check=check,
+    secrets={"password": "POSTMARK_WEBHOOK_SECRET"},
 )

@@ -4,7 +4,7 @@ from notifyproject.settings import kinds
 from notifyproject.settings.declarations import ProviderGroup, declare
 from notifyproject.settings.safety import Plain
 
-_TOPIC = r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?"
+from ..aws_signing import TOPIC
 
 
 class Settings(ProviderGroup):
@@ -44,7 +44,7 @@ class Settings(ProviderGroup):
     )
     SES_TOPICS: tuple[str, ...] = declare(
         kinds.items(
-            rf"\s*{_TOPIC}(?:\s*,\s*{_TOPIC})*\s*", "ARNs of SNS topics, separated by commas"
+            rf"\s*{TOPIC}(?:\s*,\s*{TOPIC})*\s*", "ARNs of SNS topics, separated by commas"
         ),
         "",
         "ARNs of the SNS topics whose notifications are accepted",

@@ -1,16 +1,7 @@
 """Email by SparkPost."""
 
-from typing import Any
-
 from ..email_spec import email_spec
 from .variables import Settings
-
-
-def check(environment: Any, **options: Any) -> None:
-    """See :func:`.setup.check`."""
-    from . import setup
-
-    setup.check(environment, **options)
 
 
 def options(values: Settings) -> dict[str, str]:
@@ -21,8 +12,7 @@ def options(values: Settings) -> dict[str, str]:
 PROVIDER = email_spec(
     label="SparkPost",
     variables=Settings,
-    credential="SPARKPOST_API_KEY",
+    credentials=("SPARKPOST_API_KEY",),
     options=options,
-    secrets=lambda values: {"password": values.SPARKPOST_WEBHOOK_SECRET},
-    check=check,
+    secrets={"password": "SPARKPOST_WEBHOOK_SECRET"},
 )

@@ -6,7 +6,7 @@ import pytest
 
 from providers import email_spec
 from providers.accounts import account_of
-from providers.discovery import checks_of
+from providers.discovery import SPECS, checks_of
 from tests.providers.email_apis.cases import EVERY
 from tests.providers.email_apis.kinds import KindCase
 from tests.providers.email_apis.test_imports import VARIABLES
@@ -52,3 +52,16 @@ def test_missing_library_is_named(
     settings.EMAIL_PROVIDERS = (case.name,)
     monkeypatch.setattr(email_spec, "LIBRARY", "no_such_library")
     assert "E032" in ids(case.name, "check_settings")
+
+
+@EVERY
+def test_account_without_one_of_its_credentials_sends_nothing(
+    case: KindCase, settings: Any
+) -> None:
+    settings.EMAIL_PROVIDERS = (case.name,)
+    for missing in VARIABLES[case.name]:
+        for name, value in VARIABLES[case.name].items():
+            setattr(settings, name, "" if name == missing else value)
+        account = account_of(case.name)
+        assert not SPECS[case.name].is_configured(account), missing
+        assert "E031" in ids(case.name, "check_settings"), missing
