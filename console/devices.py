@@ -182,14 +182,14 @@ class DeviceAdmin(EnableDisableAdmin):
         """Return the state as a chip."""
         if row.is_active:
             return chip("Active", "success")
-        return chip(disabled.DEVICES[DeactivationReason(row.deactivation_reason)].label, "danger")
+        return chip(disabled.explained(row.deactivation_reason, disabled.DEVICES).label, "danger")
 
     @admin.display(description="Explanation")
     def meaning(self, row: Any) -> SafeString | str:
         """Return the meaning of the state and, if inactive, how to enable the device."""
         if row.is_active:
             return "Receives push notifications."
-        meaning = disabled.DEVICES[DeactivationReason(row.deactivation_reason)].meaning
+        meaning = disabled.explained(row.deactivation_reason, disabled.DEVICES).meaning
         return format_html("Inactive since {}. {}", timestamp(row.deactivated_at), meaning)
 
     @admin.display(description="Evidence")

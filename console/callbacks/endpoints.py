@@ -18,7 +18,7 @@ from callbacks.models import Callback
 from callbacks.retry import FAILURES_TO_OPEN
 from domain.time import utc_now
 
-from ..texts.disabled import ENDPOINTS
+from ..texts.disabled import ENDPOINTS, explained
 from ..widgets.actions import EnableDisableAdmin
 from ..widgets.columns import chip, link, text_column, time_column
 from ..widgets.formats import timestamp
@@ -108,7 +108,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def status(self, row: Any) -> SafeString:
         """Return the state as a chip."""
         if row.state != CallbackState.ACTIVE:
-            return chip(ENDPOINTS[DisabledReason(row.disabled_reason)].label, "danger")
+            return chip(explained(row.disabled_reason, ENDPOINTS).label, "danger")
         if not row.failures:
             return chip("Active", "success")
         return chip("Degraded", "danger" if row.failures >= FAILURES_TO_OPEN else "warning")
@@ -117,7 +117,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def meaning(self, row: Any) -> SafeString | str:
         """Return the meaning of the state and, if disabled, how to enable the endpoint."""
         if row.state != CallbackState.ACTIVE:
-            meaning = ENDPOINTS[DisabledReason(row.disabled_reason)].meaning
+            meaning = explained(row.disabled_reason, ENDPOINTS).meaning
             return format_html("Disabled since {}. {}", timestamp(row.disabled_at), meaning)
         if row.failing_since:
             return "Failed deliveries are retried for a day, and can then be replayed."

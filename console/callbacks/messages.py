@@ -128,8 +128,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin, ReplayAdmin):
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:
         """Return the status as a chip."""
-        status = CallbackStatus(row.status)
-        return chip(*CALLBACK_LABELS[status])
+        return chip(*CALLBACK_LABELS.get(row.status, (row.status, "info")))
 
     @admin.display(description="Attempts")
     def attempts(self, row: Any) -> str:

@@ -78,7 +78,7 @@ class Rank(IntEnum):
     RESENT = 14
 
 
-_RECEIPT_RANKS: Mapping[ReceiptKind, Rank] = {
+_RECEIPT_RANKS: Mapping[str, Rank] = {
     K.QUEUED: Rank.QUEUED,
     K.SENT: Rank.SENT,
     K.DEFERRED: Rank.DEFERRED,
@@ -304,14 +304,14 @@ def _device_link(device_id: str | None, history: History) -> SafeString | str:
 
 
 def _receipt(receipt: ProviderEventDocument, *, unmasked: bool) -> TimelineEvent:
-    kind = K(receipt["kind"])
-    title, color = RECEIPT_LABELS[kind]
+    kind = receipt["kind"]
+    title, color = RECEIPT_LABELS.get(kind, (kind, "calm"))
     cost = f"{receipt['cost']} {receipt['currency']}" if "cost" in receipt else ""
     parts = ("receipt", _parts(receipt.get("units")), cost)
     return TimelineEvent(
         at=receipt["at"],
         title=title,
-        rank=_RECEIPT_RANKS[kind],
+        rank=_RECEIPT_RANKS.get(kind, Rank.SENT),
         is_reported=True,
         color=color,
         channel=Channel(receipt["channel"]),
@@ -344,9 +344,7 @@ def _outcomes(
     """Yield what the deliveries record and neither an attempt nor a receipt shows."""
     for delivery in document["delivery"]:
         channel, status = Channel(delivery["channel"]), S(delivery["status"])
-        kinds = {
-            K(receipt["kind"]) for receipt in history.receipts if receipt["channel"] == channel
-        }
+        kinds = {receipt["kind"] for receipt in history.receipts if receipt["channel"] == channel}
         attempts = [attempt for attempt in history.attempts if attempt["channel"] == channel]
         attempted = {attempt.get("error_code") for attempt in attempts}
         for at, title, kind, by_device in (

@@ -15,7 +15,7 @@ from access.clients.inbox_tokens import LIFETIME
 from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.documents import DeviceDocument
-from devices.models import DeactivationReason, Platform
+from devices.models import Platform
 from domain.channels import Channel, addresses_in
 from domain.limits import describe_use
 from domain.states import Category
@@ -32,7 +32,7 @@ from recipients.masking import can_reveal_addresses, mask_text
 from recipients.models import Recipient, SuppressionReason
 
 from ..suppressions import lift_url
-from ..texts.disabled import DEVICES
+from ..texts.disabled import DEVICES, explained
 from ..texts.labels import CHANNELS, PLATFORM_LABELS, SOURCE_LABELS, code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
@@ -200,7 +200,7 @@ def _suppressions(
 def _device(device: DeviceDocument) -> dict[str, Any]:
     reason = device.get("deactivation_reason")
     confirmations = [device.get("last_accepted_at"), device.get("last_receipt_at")]
-    inactive = DEVICES[DeactivationReason(reason)].label if reason else "Inactive"
+    inactive = explained(reason, DEVICES).label if reason else "Inactive"
     return {
         "name": device.get("device_model") or f"{device['_id'][:12]}…",
         "url": reverse(DEVICE, args=[quote(device["_id"])]),

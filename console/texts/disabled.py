@@ -1,7 +1,7 @@
 """Why a device or a callback endpoint is disabled: the text of its chip, and what it means."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from callbacks.events import DisabledReason
 from devices.models import DeactivationReason
@@ -14,6 +14,12 @@ class Explained(NamedTuple):
     meaning: str
 
 
+def explained(reason: str | None, texts: Mapping[Any, Explained]) -> Explained:
+    """Return the text of a stored reason: itself, if only another version knows it."""
+    return texts.get(reason, Explained(f"Disabled: {reason}", _OTHER_VERSION))
+
+
+_OTHER_VERSION = "Another version disabled it, for a reason that this one doesn't know."
 _ENABLING = "The client enables it by registering the endpoint again, or staff enable it here."
 ENDPOINTS: Mapping[DisabledReason, Explained] = {
     DisabledReason.GONE: Explained(

@@ -76,7 +76,7 @@ ATTEMPT_LABELS: Mapping[AttemptStatus, Label] = {
     A.UNKNOWN: ("Unknown", "warning"),
     A.EXPIRED: ("Not sent", "calm"),
 }
-RECEIPT_LABELS: Mapping[ReceiptKind, Label] = {
+RECEIPT_LABELS: Mapping[str, Label] = {
     ReceiptKind.QUEUED: ("Queued by the provider", "calm"),
     ReceiptKind.SENT: ("Sent by the provider", "success"),
     ReceiptKind.DEFERRED: ("Deferred by the receiving server", "warning"),
@@ -142,7 +142,7 @@ CIRCUIT_LABELS: Mapping[CircuitState, Label] = {
     CircuitState.OPEN: ("Open", "danger"),
     CircuitState.HALF_OPEN: ("Half-open", "warning"),
 }
-CALLBACK_LABELS: Mapping[CallbackStatus, Label] = {
+CALLBACK_LABELS: Mapping[str, Label] = {
     CallbackStatus.PENDING: ("Pending", "info"),
     CallbackStatus.DELIVERED: ("Delivered", "success"),
     CallbackStatus.FAILED: ("Failed", "danger"),

@@ -135,9 +135,14 @@ def apply_early_receipts(*, now: datetime, limit: int = 2_000) -> int:
     stored = list(EARLY_RECEIPTS().find(sort=newest, limit=limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
-        early = [
-            _restore(document["receipt"]) for document in stored if document["provider"] == provider
-        ]
+        early = list[Receipt]()
+        for document in stored:
+            if document["provider"] == provider:
+                try:
+                    early.append(_restore(document["receipt"]))
+                except ValueError as problem:
+                    # A process of the version that stored it applies it.
+                    log.warning("receipt_unknown", id=document["_id"], reason=str(problem))
         applied = apply_receipts(early, provider=provider, now=now)
         found += len(early) - applied.unmatched
     return found

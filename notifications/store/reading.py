@@ -5,6 +5,7 @@ from datetime import timedelta
 from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
+from domain.stored import known_member
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import (
     DeliveryDocument,
@@ -70,7 +71,7 @@ def holds_of(delivery: DeliveryDocument) -> tuple[Hold, ...]:
     """Return the outages that have held a delivery, oldest first."""
     return tuple(
         Hold(
-            reason=WaitReason(hold["reason"]),
+            reason=known_member(hold["reason"], otherwise=WaitReason.PROVIDER_UNAVAILABLE),
             provider=hold["provider"],
             since=hold["since"],
             detail=hold.get("detail") or "",

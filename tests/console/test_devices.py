@@ -116,6 +116,14 @@ def test_deactivation_reason_is_explained(console: Client, reason: DeactivationR
     assert DEVICES[reason].meaning in shown
 
 
+def test_reason_of_a_newer_version_is_shown_as_it_is(console: Client) -> None:
+    register()
+    deactivate(reason=DeactivationReason.BY_USER)
+    collection("devices").update_many({}, {"$set": {"deactivation_reason": "sold"}})
+    for url in (URL, PAGE):
+        assert "sold" in console.get(url).content.decode()
+
+
 def test_token_is_masked(console: Client) -> None:
     register()
     for url in (URL, PAGE, f"{URL}?q=ada"):

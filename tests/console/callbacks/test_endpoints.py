@@ -166,3 +166,13 @@ def test_list_uses_an_index(console: Client) -> None:
         for plan in found:
             assert not {"COLLSCAN", "SORT"} & plan.stages, plan.explained
             assert plan.documents_examined <= 60
+
+
+def test_endpoint_and_message_of_a_newer_version_are_shown_as_they_are(console: Client) -> None:
+    outbox.send_test(CLIENT, now=utc_now())
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.GONE, now=utc_now())
+    collection("callbacks").update_one({"_id": CLIENT}, {"$set": {"disabled_reason": "too_loud"}})
+    collection("callback_messages").update_many({}, {"$set": {"status": "on_holiday"}})
+    for path, text in ((LIST, "too_loud"), (f"{LIST}{CLIENT}/change/", "too_loud")):
+        assert text in console.get(path).content.decode()
+    assert "on_holiday" in console.get(MESSAGES).content.decode()

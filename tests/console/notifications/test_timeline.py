@@ -282,6 +282,13 @@ def test_reason_of_a_receipt_is_masked_and_removed_by_an_erasure(
     assert "Email Bounced receipt" in lines(console, document)
 
 
+def test_receipt_of_a_newer_version_is_shown_as_it_is(console: Client) -> None:
+    document = sent()
+    report(document, K.BOUNCED)
+    collection("provider_events").update_many({}, {"$set": {"kind": "teleported"}})
+    assert "Email teleported receipt" in lines(console, document)
+
+
 def refresh(client: Client, document: Any, was: str = "") -> Any:
     return client.get(f"{LIST}{document['_id']}/refresh/", {"was": was})
 

@@ -91,3 +91,20 @@ def test_early_receipts_of_a_removed_provider_stop_no_others() -> None:
     processor.apply_early_receipts(now=NOON + 5 * MINUTE)
     assert collection(EARLY).count_documents({}) == 0
     assert collection("suppressions").count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "teleported"}, {"effect": "banished"}, {"code": "eaten_by_bees"}]
+)
+def test_early_receipt_of_a_newer_version_stops_neither_others_nor_the_sweep(
+    change: dict[str, str],
+) -> None:
+    begun = started(channel=Channel.WHATSAPP)
+    apply(event("new-1"), event())
+    fields = {f"receipt.{name}": value for name, value in change.items()}
+    collection(EARLY).update_one({"receipt.provider_id": "new-1"}, {"$set": fields})
+    answer = settlement(begun, S.SENT, provider="whatsapp", provider_message_id="wamid-1")
+    leases.settle([answer], now=NOON)
+    sweeper.sweep(now=NOON + MINUTE)
+    assert delivery(read(begun.notification_id), Channel.WHATSAPP)["status"] == "delivered"
+    assert collection(EARLY).count_documents({}) == 1, "it is left to that version"
