@@ -76,7 +76,11 @@ class EmailApi:
         if response.status in SUCCESSES and (message_id := built.accepted_id(response)):
             accepted = ProviderResponse(status=response.status)
             return SendResult(provider_id=message_id, response=accepted)
-        raise self.refusal(response)
+        error = self.refusal(response)
+        if error.response and self._took_before(request, error.response.code):
+            # Another repeat would get the same answer, and receipts have the reference.
+            return SendResult(provider_id=None, response=error.response)
+        raise error
 
     def build(
         self,
@@ -104,7 +108,9 @@ class EmailApi:
     def refusal(self, response: Response) -> ProviderError:
         """Return the error of an answer other than an acceptance."""
         refusal = self.kind.read_refusal(http.decode_object(response.body))
-        text = refusal.text or response.text
+        # Of another body, such as a proxy's page, only the status counts.
+        plain = response.text.strip()
+        text = refusal.text or (plain if plain in self.kind.plain_refusals else "")
         code = http.redact(refusal.code)[:MAX_CODE] if refusal.code else None
         return classify(
             self.kind.rules,
@@ -127,6 +133,10 @@ class EmailApi:
     def _reference(self, request: SendRequest) -> str:
         return request.reference
 
+    def _took_before(self, request: SendRequest, code: str | None) -> bool:
+        """Return whether the answer says that the provider took an earlier attempt."""
+        return False
+
     def _pause(self, headers: Mapping[str, str]) -> float | None:
         """Return the pause in seconds, from the provider's own header or from Retry-After."""
         own = headers.get(self.kind.pause_header or "", "")
@@ -147,3 +157,7 @@ class IdempotentEmailApi(EmailApi):
     def _reference(self, request: SendRequest) -> str:
         # The bytes of a repeat are those of the first request, with the first reference.
         return request.idempotency_key or request.reference
+
+    def _took_before(self, request: SendRequest, code: str | None) -> bool:
+        is_repeat = request.idempotency_key not in ("", request.reference)
+        return is_repeat and code is not None and code == self.kind.repeat_code

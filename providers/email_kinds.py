@@ -5,6 +5,7 @@ of answers, and signatures are ours. See docs/decisions/0073-email-services.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -55,6 +56,10 @@ def _nothing(_request: SendRequest) -> Mapping[str, str]:
     return {}
 
 
+def _as_it_is(_fields: dict[str, Any], _request: SendRequest) -> None:
+    """Change nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailKind:
     """One provider of email."""
@@ -68,6 +73,8 @@ class EmailKind:
     """By status, and by the code or text of the refusal (``field``)."""
     read_refusal: Callable[[Mapping[str, Any]], Refusal]
     """Reads the JSON object of an answer."""
+    plain_refusals: AbstractSet[str] = frozenset()
+    """Whole bodies that aren't JSON, and the provider's own nevertheless."""
     events: Mapping[str, EventRule]
     """By name. The first word of a name is the rule of names that aren't here."""
     event_name: Callable[[Event], str]
@@ -81,9 +88,14 @@ class EmailKind:
     """Raises InvalidSignatureError."""
     idempotency: timedelta | None = None
     """How long a key is remembered; None: repeats are new messages."""
+    repeat_code: str = ""
+    """The code of the error for a repeat of a request that it took. Empty: a repeat gets the answer
+    of the first one."""
     request_headers: Callable[[SendRequest], Mapping[str, str]] = _nothing
     mail_headers: Callable[[SendRequest], Mapping[str, str]] = _nothing
     """Headers of the mail beside those that every mail has."""
+    adapt: Callable[[dict[str, Any], SendRequest], None] = _as_it_is
+    """Changes the fields of a request, such as text that the provider would take for a template."""
     types_follow_names: bool = False
     """Whether the type of an attachment must be that of its name."""
     pause_header: str | None = None

@@ -127,6 +127,7 @@ class MailBuilder:
                 esp_extra=extra or {},
             )
             payload = self._backend.build_message_payload(mail, {})
+            self.kind.adapt(payload.data, request)
             params = payload.get_request_params(self._backend.api_url)
             prepared = requests.Request(**params).prepare()
         except AnymailUnsupportedFeature:

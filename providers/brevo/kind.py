@@ -1,5 +1,6 @@
 """Brevo's answers and events."""
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -13,9 +14,12 @@ from ..email_webhooks import verify_password
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
+WORD_JOINER = "\N{WORD JOINER}"
+_OPENING = re.compile(r"\{(?=[{%])")
 CLIENT_ERRORS = range(400, 500)
 ABOUT_RECIPIENT = r"(?is).*(not valid|invalid) in to\b.*"
 ABOUT_SENDER = r"(?is).*\bsender\b.*"
+REPEATED = "duplicate_parameter"
 RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Brevo.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "Brevo did not receive the whole request in time."),
@@ -26,7 +30,7 @@ RULES: Sequence[ResponseRule] = (
         field="not_enough_credits|account_under_validation|permission_denied|unauthorized",
     ),
     ResponseRule(
-        CLIENT_ERRORS,
+        (400,),
         Kind.INVALID_RECIPIENT,
         "Brevo rejected the recipient's address.",
         field=ABOUT_RECIPIENT,
@@ -36,6 +40,12 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Brevo rejected the configured sender.",
         field=ABOUT_SENDER,
+    ),
+    ResponseRule(
+        (400, 409),
+        Kind.AMBIGUOUS,
+        "Brevo took a request with this key before, and ignored this one.",
+        field=REPEATED,
     ),
     ResponseRule(
         (413,), Kind.PERMANENT, "The message exceeds Brevo's size limit.", FailureCode.TOO_LARGE
@@ -86,6 +96,19 @@ def refine(rule: EventRule, event: Event) -> EventRule:
     return by_reply(rule, text=text_of(event.get("reason")))
 
 
+def adapt(fields: dict[str, Any], _request: SendRequest) -> None:
+    """Let the text stay as it is, where Brevo would take it for a template.
+
+    Whether it does depends on the part and the account. So a brace is written in a way that looks
+    the same in any case: as an entity in HTML, and elsewhere before a character without width.
+    """
+    if html := fields.get("htmlContent"):
+        fields["htmlContent"] = _OPENING.sub("&#123;", html)
+    for part in ("subject", "textContent"):
+        if text := fields.get(part):
+            fields[part] = _OPENING.sub(f"{{{WORD_JOINER}", text)
+
+
 KIND = EmailKind(
     label="Brevo",
     backend="anymail.backends.brevo.EmailBackend",
@@ -97,6 +120,8 @@ KIND = EmailKind(
     refine=refine,
     verify=verify_password,
     idempotency=timedelta(minutes=15),
+    repeat_code=REPEATED,
     mail_headers=_key,
+    adapt=adapt,
     pause_header="x-sib-ratelimit-reset",
 )

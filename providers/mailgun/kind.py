@@ -14,10 +14,15 @@ from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
 CLIENT_ERRORS = range(400, 500)
-WRONG_PATH = r"(?is).*Mailgun Magnificent API.*"
+WRONG_PATH = "Mailgun Magnificent API"
+"""The whole text with which Mailgun answers what isn't below a version of its API."""
 TEST_RECIPIENTS = r"(?is).*for test purposes only.*"
 NOT_ALLOWED = r"(?is).*(not allowed to send|account (is|has been) (disabled|suspended)).*"
-LIMITED = r"(?is).*limit (has been )?(exceeded|reached).*"
+SIZE = r"(?is).*\b(size limit|maximum (allowed )?size|too large)\b.*"
+QUOTA = (
+    r"(?is).*\b(plan|quota|daily|monthly|free|sending)\b.{0,80}\b(limit|quota|exceeded|reached)\b.*"
+)
+LIMITED = r"(?is).*\b(recipient|rate|hourly) limit (has been )?(exceeded|reached).*"
 ABOUT_RECIPIENT = r"(?is)'?to'? parameter is not a valid.*"
 ABOUT_SENDER = r"(?is)'?from'? parameter is not a valid.*"
 RULES: Sequence[ResponseRule] = (
@@ -36,19 +41,29 @@ RULES: Sequence[ResponseRule] = (
     ),
     ResponseRule(
         CLIENT_ERRORS,
-        Kind.UNAVAILABLE,
-        "The domain or the Mailgun account may not send.",
-        field=NOT_ALLOWED,
-    ),
-    ResponseRule(
-        CLIENT_ERRORS,
         Kind.TRANSIENT,
         "A limit of the Mailgun account is reached.",
         FailureCode.RATE_LIMITED,
         field=LIMITED,
     ),
     ResponseRule(
+        (400,),
+        Kind.PERMANENT,
+        "The message exceeds Mailgun's size limit.",
+        FailureCode.TOO_LARGE,
+        field=SIZE,
+    ),
+    ResponseRule(
+        CLIENT_ERRORS, Kind.UNAVAILABLE, "The Mailgun account's plan is used up.", field=QUOTA
+    ),
+    ResponseRule(
         CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "The domain or the Mailgun account may not send.",
+        field=NOT_ALLOWED,
+    ),
+    ResponseRule(
+        (400,),
         Kind.INVALID_RECIPIENT,
         "Mailgun rejected the recipient's address.",
         field=ABOUT_RECIPIENT,
@@ -128,6 +143,7 @@ KIND = EmailKind(
     webhook="anymail.webhooks.mailgun.MailgunTrackingWebhookView",
     rules=RULES,
     read_refusal=read_refusal,
+    plain_refusals=frozenset({WRONG_PATH}),
     events=EVENTS,
     event_name=event_name,
     refine=refine,

@@ -18,7 +18,7 @@ RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailjet.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "Mailjet did not receive the whole request in time."),
     ResponseRule(
-        CLIENT_ERRORS,
+        (400,),
         Kind.INVALID_RECIPIENT,
         "Mailjet rejected the recipient's address.",
         field=ABOUT_RECIPIENT,

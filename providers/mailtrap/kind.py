@@ -18,7 +18,7 @@ RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailtrap.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "Mailtrap did not receive the whole request in time."),
     ResponseRule(
-        CLIENT_ERRORS,
+        (400, 422),
         Kind.INVALID_RECIPIENT,
         "Mailtrap rejected the recipient's address.",
         field=ABOUT_RECIPIENT,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domain.errors import FailureCode, Reach, RecipientAction
+from domain.errors import FailureCode, Reach
 
 from ..contract import AddressEffect, ReceiptKind
 from ..email_kinds import EmailKind, Event, EventRule, Refusal, text_of
@@ -22,11 +22,12 @@ RULES: Sequence[ResponseRule] = (
     ),
     ResponseRule(CLIENT_ERRORS, Kind.TRANSIENT, "Postmark is under maintenance.", field="100"),
     ResponseRule(
-        CLIENT_ERRORS,
-        Kind.INVALID_RECIPIENT,
+        (406, 422),
+        Kind.PERMANENT,
         "Postmark sends nothing to the address: it bounced, complained, or was suppressed there.",
+        # Which of these, and for which stream, only the webhook tells.
+        FailureCode.INVALID_RECIPIENT,
         field="406",
-        action=RecipientAction.SUPPRESS,
     ),
     ResponseRule(
         CLIENT_ERRORS,
@@ -48,7 +49,7 @@ RULES: Sequence[ResponseRule] = (
         reach=Reach.UNCERTAIN,
     ),
     ResponseRule(
-        CLIENT_ERRORS,
+        (422,),
         Kind.INVALID_RECIPIENT,
         "Postmark rejected the recipient's address.",
         field=ABOUT_RECIPIENT,

@@ -61,7 +61,7 @@ RULES: Sequence[ResponseRule] = (
     ),
     ResponseRule(CLIENT_ERRORS, Kind.UNAVAILABLE, "Resend rejected the API key.", field=ABOUT_KEY),
     ResponseRule(
-        CLIENT_ERRORS,
+        (400, 422),
         Kind.INVALID_RECIPIENT,
         "Resend rejected the recipient's address.",
         field=ABOUT_RECIPIENT,

@@ -71,6 +71,24 @@ ANSWERS = (
     refused(400, SANDBOX),
     refused(400, "Domain shop.example is not allowed to send: The domain is unverified."),
     refused(403, "Your account is disabled."),
+    *(
+        refused(400, text, PermanentError, F.TOO_LARGE)
+        for text in ("Message size limit exceeded", "The attachment is too large")
+    ),
+    *(
+        refused(400, text)
+        for text in (
+            "Your plan's monthly limit is exceeded.",
+            "You have reached your daily sending limit.",
+            "Free accounts are for 100 messages: the limit has been reached.",
+        )
+    ),
+    refused(
+        403,
+        "Domain shop.example is not allowed to send: recipient limit exceeded, try again after",
+        TransientError,
+        F.RATE_LIMITED,
+    ),
     refused(
         400, "Recipient limit exceeded. Try again after 10 minutes.", TransientError, F.RATE_LIMITED
     ),

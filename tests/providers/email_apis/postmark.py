@@ -45,12 +45,6 @@ ANSWERS = (
         error=TransientError,
         code=F.PROVIDER_ERROR,
     ),
-    Answer(
-        status=422,
-        body={"ErrorCode": 406, "Message": INACTIVE},
-        error=InvalidRecipientError,
-        code=F.INVALID_RECIPIENT,
-    ),
     *(
         Answer(
             status=status,
@@ -81,6 +75,12 @@ ANSWERS = (
             f"Invalid 'To' address: '{ADDRESS}'.",
             f"Error parsing 'To': Illegal email domain 'x' in address '{ADDRESS}'.",
         )
+    ),
+    Answer(
+        status=422,
+        body={"ErrorCode": 406, "Message": INACTIVE},
+        error=PermanentError,
+        code=F.INVALID_RECIPIENT,
     ),
     Answer(status=413, body={"ErrorCode": 413}, error=PermanentError, code=F.TOO_LARGE),
     Answer(

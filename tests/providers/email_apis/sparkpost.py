@@ -57,17 +57,17 @@ ANSWERS = (
     refused(400, "7001", "Unconfigured Sending Domain <shop.example>"),
     refused(400, "1902", "Message generation rejected"),
     refused(
-        400,
-        "1901",
-        "recipient address suppressed due to customer policy",
-        InvalidRecipientError,
-        F.INVALID_RECIPIENT,
-    ),
-    refused(
         422,
         "1300",
         "invalid data format/type: Error validating domain name syntax for header_to",
         InvalidRecipientError,
+        F.INVALID_RECIPIENT,
+    ),
+    refused(
+        400,
+        "1901",
+        "recipient address suppressed due to customer policy",
+        PermanentError,
         F.INVALID_RECIPIENT,
     ),
     Answer(
@@ -79,9 +79,10 @@ ANSWERS = (
                 "id": MESSAGE_ID,
             }
         },
-        error=InvalidRecipientError,
+        error=PermanentError,
         code=F.INVALID_RECIPIENT,
     ),
+    refused(400, "5001", "Number of recipients exceeds the limit", PermanentError, F.REJECTED),
     refused(422, "1400", "required field is missing", PermanentError, F.REJECTED),
     Answer(status=413, body="", error=PermanentError, code=F.TOO_LARGE),
     Answer(status=500, body="", error=TransientError, code=F.PROVIDER_ERROR),
@@ -89,7 +90,15 @@ ANSWERS = (
         Answer(
             status=200, body=body, error=TransientError, code=F.PROVIDER_ERROR, is_ambiguous=True
         )
-        for body in ("", "{}", "[]", '{"results": {}}', "<html></html>")
+        for body in (
+            "",
+            "{}",
+            "[]",
+            '{"results": {}}',
+            '{"results": {"total_rejected_recipients": 0, "total_accepted_recipients": 1}}',
+            '{"results": {"total_rejected_recipients": 1}}',
+            "<html>The recipient is suppressed</html>",
+        )
     ),
 )
 

@@ -3,7 +3,12 @@
 import json
 from dataclasses import replace
 
-from domain.errors import FailureCode, ProviderError, ProviderUnavailableError
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    ProviderError,
+    ProviderUnavailableError,
+)
 from providers.discovery import SPECS
 from providers.email_api import EmailApi
 from providers.http import Response
@@ -57,7 +62,8 @@ def test_every_rule_has_a_recorded_answer(case: KindCase) -> None:
     def deciding(answer: Answer) -> ResponseRule | None:
         found = json.loads(answer.raw) if answer.raw[:1] == b"{" else {}
         refusal = case.kind.read_refusal(found)
-        names = [name for name in (refusal.code, refusal.text or answer.raw.decode()) if name]
+        plain = answer.raw.decode() if answer.raw.decode() in case.kind.plain_refusals else ""
+        names = [name for name in (refusal.code, refusal.text or plain) if name]
         matching = (r for r in case.kind.rules if r.matches(status=answer.status, fields=names))
         return next(matching, None)
 
@@ -72,6 +78,26 @@ def test_quotas_and_rates_never_fail_a_message_or_an_address(case: KindCase) -> 
         if answer.status in (402, 429) or answer.code is FailureCode.RATE_LIMITED:
             is_limited = error.code is FailureCode.RATE_LIMITED
             assert is_limited or isinstance(error, ProviderUnavailableError), answer
+
+
+PAGES = (
+    "To view this page, the recipient must log in",
+    "Invalid 'To' address. It was suppressed. Email is not valid in to. Error 406",
+    "<html>recipient suppressed: 'to' parameter is not a valid address</html>",
+    '{"detail": "recipient suppressed", "to": "invalid address"}',
+)
+
+
+@EVERY
+def test_page_of_a_proxy_says_nothing_about_a_recipient(case: KindCase) -> None:
+    for page in PAGES:
+        for status in (*range(200, 206), *range(300, 309), *range(400, 452), *range(500, 505)):
+            body = page.encode()
+            error = case.account().refusal(Response(status=status, headers={}, body=body))
+            assert not isinstance(error, InvalidRecipientError), (status, page)
+            assert error.code is not FailureCode.INVALID_RECIPIENT, (status, page)
+            if status < 300:
+                assert getattr(error, "is_ambiguous", False), (status, page)
 
 
 @EVERY

@@ -1,5 +1,6 @@
 """Repeats of a request whose answer was lost: one message, by the same key and bytes."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,11 +16,13 @@ from providers.contract import IdempotentProvider, SendRequest, SendResult
 from providers.mail import AttachmentFile
 from sandbox.config import Config
 from sandbox.server import run_in_thread
+from tests.providers.email_apis.brevo import BREVO
 from tests.providers.email_apis.cases import EVERY
 from tests.providers.email_apis.kinds import REFERENCE, KindCase
 from tests.providers.email_apis.resend import RESEND
 from tests.support.clients.sandbox import QUICK, Box
 from tests.support.factories.notifications import outbound
+from tests.support.fakes import socket_server
 from tests.support.waiting import LIMIT, SHORT
 
 WINDOWS = {"resend": timedelta(hours=24), "brevo": timedelta(minutes=15)}
@@ -78,3 +81,18 @@ def test_resend_refuses_another_content_for_a_key_as_ambiguous(box: Box) -> None
         send(box, other)
     assert refused.value.is_ambiguous
     assert len(box.requests("?accepted=true")) == 1
+
+
+def test_repeat_that_brevo_knows_is_accepted_and_not_repeated_again() -> None:
+    """Brevo answers it with an error, and ignores it."""
+    body = json.dumps({"code": "duplicate_parameter", "message": "used before"}).encode()
+    answer = socket_server.response(400, body)
+    handler = socket_server.KeepAlive(answer)
+    first = outbound(reference=REFERENCE, idempotency_key=REFERENCE)
+    with socket_server.serving(handler) as server:
+        account = BREVO.account(options={"api_url": server.url}, clock=utc_now)
+        with pytest.raises(TransientError) as unsure:
+            run(account.send(first, timeout=LIMIT))
+        result = run(account.send(attempt_after(first), timeout=LIMIT))
+    assert unsure.value.is_ambiguous
+    assert (result.provider_id, result.response.code) == (None, "duplicate_parameter")

@@ -2,9 +2,11 @@
 
 import base64
 import email.message
+import html
 import json
 import logging
 import mimetypes
+import re
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -16,8 +18,10 @@ from providers.contract import Message
 from providers.http import Response
 from providers.mail import AttachmentFile
 from tests.providers.contract.runner import logged
+from tests.providers.email_apis.brevo import BREVO
 from tests.providers.email_apis.cases import EVERY
 from tests.providers.email_apis.kinds import ADDRESS, KEY, REFERENCE, KindCase
+from tests.providers.email_apis.sparkpost import SPARKPOST
 from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.waiting import LIMIT
@@ -159,3 +163,42 @@ def test_type_of_an_attachment_fits_the_name_where_it_must(case: KindCase) -> No
         guessed = mimetypes.guess_type(file.filename)[0]
         if case.kind.types_follow_names and guessed:
             assert part.get_content_type() == guessed
+
+
+TEMPLATES = ("{{ env }}", '{"a":{"b":{}}}', "{{#if x}}{{{y}}}{{/if}}", "{% if x %}", "a {b} c")
+
+
+def test_sparkpost_evaluates_only_variables_of_ours() -> None:
+    variable = re.compile(r"\{\{(\w+)\}\}")
+    for text in TEMPLATES:
+        found = fields_of(SPARKPOST, message(subject=text, text=text, html=f"<p>{text}</p>"))
+        values = found.get("substitution_data", {})
+        for part, expected in (("subject", text), ("text", text), ("html", f"<p>{text}</p>")):
+            sent = found["content"][part]
+            # As SparkPost does: values are not evaluated again.
+            texts, names = variable.split(sent)[::2], variable.findall(sent)
+            assert not any("{{" in one or "}}" in one for one in texts), sent
+            shown = [one for pair in zip(texts, [*names, ""], strict=True) for one in pair]
+            assert "".join(values.get(one, one) for one in shown) == expected
+
+
+def test_sparkpost_is_told_whether_a_mail_is_transactional() -> None:
+    for category, expected in (("marketing", False), ("transactional", True), ("", True)):
+        found = fields_of(SPARKPOST, message(), category=category)
+        assert found["options"] == {"transactional": expected}
+        assert "substitution_data" not in found
+
+
+def test_brevo_gets_no_template() -> None:
+    for text in TEMPLATES:
+        found = fields_of(BREVO, message(subject=text, text=text, html=f"<p>{text}</p>"))
+        for part in ("subject", "textContent", "htmlContent"):
+            assert "{{" not in found[part]
+            assert "{%" not in found[part]
+        assert html.unescape(found["htmlContent"]) == f"<p>{text}</p>"
+        assert found["textContent"].replace("\N{WORD JOINER}", "") == text
+
+
+def fields_of(case: KindCase, content: Message, **fields: Any) -> dict[str, Any]:
+    request = case.account().build(outbound(message=content, **fields)).request
+    return dict(json.loads(request.body or b""))

@@ -42,7 +42,7 @@ LATER = {"ratelimit", "ratelimit-once", "server-error", "flaky", "unavailable", 
 OWN: Mapping[str, Mapping[str, type[ProviderError]]] = {
     "postmark": {
         "maintenance": TransientError,
-        "inactive": InvalidRecipientError,
+        "inactive": PermanentError,
         "invalid": InvalidRecipientError,
         "invalid-message": PermanentError,
         "too-large": PermanentError,
