@@ -92,8 +92,10 @@ OTHER_SPLATS = {
     ("console/types/form.py", "TypeRequest"): "fields of TypeRequest alone",
     ("notifications/catalog/texts.py", "TextRules"): "known_fields",
     ("notifications/intake/content.py", "PushOptions"): "the request",
-    ("notifyproject/settings/environment.py", "Environment"): "the declared variables",
+    ("notifyproject/settings/base.py", "SimpleNamespace"): "the declared variables",
+    ("notifyproject/settings/variables.py", "Environment"): "the declared variables",
     ("notifyproject/stack/first_run.py", "Credentials"): "a file of this checkout",
+    ("providers/email_spec.py", "WebhookSecrets"): "the declared variables",
 }
 """Calls that make a record of a mapping alone, and where that comes from."""
 

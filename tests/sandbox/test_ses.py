@@ -3,7 +3,7 @@
 import base64
 import json
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -41,13 +41,16 @@ def call(
     body: bytes | None = None,
     *,
     signer: Signer = SIGNER,
-    now: datetime | None = None,
+    clock: timedelta = timedelta(0),
     changes: dict[str, str | None] | None = None,
     headers: dict[str, str] = JSON,
 ) -> urllib3.BaseHTTPResponse:
-    """Call the sandbox. ``changes`` replace headers after they were signed, and None drops one."""
+    """Call the sandbox. ``changes`` replace headers after they were signed, and None drops one.
+
+    ``clock`` is how far the signer's clock is ahead.
+    """
     request = Request(url=f"{box.sandbox.url}{path}", headers=headers, body=body)
-    signed = dict(signer.sign(request, now=now or utc_now()).headers) | (changes or {})
+    signed = dict(signer.sign(request, now=utc_now() + clock).headers) | (changes or {})
     return box.http.request(
         "GET" if body is None else "POST",
         request.url,
@@ -87,8 +90,8 @@ OTHER_KEY = replace(KEYS, secret_access_key="another")
     [
         ({"signer": replace(SIGNER, region="us-east-1")}, SIGNATURE, "valid region"),
         ({"signer": replace(SIGNER, service="sns")}, SIGNATURE, "correct service: 'ses'"),
-        ({"now": utc_now() - timedelta(minutes=10)}, SIGNATURE, "Signature expired"),
-        ({"now": utc_now() + timedelta(minutes=10)}, SIGNATURE, "not yet current"),
+        ({"clock": timedelta(minutes=-10)}, SIGNATURE, "Signature expired"),
+        ({"clock": timedelta(minutes=10)}, SIGNATURE, "not yet current"),
         ({"signer": replace(SIGNER, credentials=OTHER_KEY)}, SIGNATURE, "does not match"),
         ({"changes": {"Content-Type": "application/json "}}, "", ""),
         ({"changes": {"X-Amz-Date": None}}, SIGNATURE, "x-amz-date is missing"),
