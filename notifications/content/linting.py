@@ -6,11 +6,11 @@ from typing import Any
 
 from liquid import BoundTemplate, Environment
 from liquid.exceptions import LiquidError
-from liquid.static_analysis import Variable
 
 from domain.channels import Channel
 from domain.sms import Encoding, TextRules
 from domain.states import Category
+from domain.type_rules import EXAMPLE_RECIPIENT, is_in_example
 from notifications.content.templates import LAYOUT_PART
 
 from ..catalog.texts import DEFAULT_RULES, encode_text, rules_of
@@ -50,8 +50,6 @@ _TEXT_PARTS = frozenset(
     Part(part.name) for channel in Channel if channel.pays_by_part for part in channel.spec.parts
 )
 """The parts whose texts are paid for."""
-EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
-"""The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _UNCLOSED = "expected tag end"
 _Fragment = tuple[str, list[str]]  # HTML with placeholders for its Liquid, and the Liquid
 
@@ -305,7 +303,7 @@ def _check_names(
         )
         for uses in analysis.globals.values()
         for used in dict.fromkeys(uses)
-        if not _is_known(used, variables)
+        if not is_in_example(used, variables)
     ]
 
 
@@ -342,19 +340,6 @@ def _check_inlined(
     if failure is not None:
         language = list(fragments)[len(inlined)]
         yield TemplateFault(code="too_complex", reason=failure, language=language, part=LAYOUT_PART)
-
-
-def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
-    """Return whether the example data has a variable. Items of lists aren't checked."""
-    value: Any = variables
-    for segment in used.segments:
-        if not isinstance(segment, str) or not isinstance(value, Mapping):
-            return True
-        if segment not in value:
-            # Liquid's own properties of an object.
-            return value is not variables and segment in ("size", "first", "last")
-        value = value[segment]
-    return True
 
 
 def _check_output(

@@ -12,6 +12,7 @@ from domain.channels import PUSH, Channel
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
 from domain.states import Category, DeliveryStatus
+from domain.type_rules import CLIPPED_BYTES
 from notifications.store.new_notifications import NewNotification
 from recipients import service_windows
 from rooms import registry as rooms
@@ -35,10 +36,6 @@ WITHOUT_ACCEPTANCE = (
     f"{MUTED_BY_DEVICES.rstrip('.')}: suppressed unless they change before it is sent."
 )
 WITHOUT_DEVICE = "No device registered: suppressed unless one is registered before it is sent."
-
-
-CLIPPED_SIZE = 102 * 1024
-"""Gmail shows this many bytes of an email's HTML, and the rest by a link."""
 
 
 class WarningCode(StrEnum):
@@ -237,7 +234,7 @@ def _closed_window_text(notification: NewNotification) -> str:
 def find_clipped(channel: Channel, html: str | None) -> tuple[AcceptanceWarning, ...]:
     """Return a warning if Gmail clips an email with this HTML."""
     size = len((html or "").encode())
-    if size <= CLIPPED_SIZE:
+    if size <= CLIPPED_BYTES:
         return ()
     detail = f"Gmail may clip the HTML at 102 KB: it has {size // 1024} KB, links at its end too."
     return (AcceptanceWarning(channel=channel, code=WarningCode.MAY_BE_CLIPPED, detail=detail),)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.type_rules import breaking_changes, find
+from domain.type_rules import MAX_FOUND, breaking_changes, find
 from tests.support.tables import each_case
 
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -17,6 +17,9 @@ def broken(before: Any, after: Any) -> list[str]:
 
 
 A = "/properties/a"
+TEXT = {"type": "string"}
+B = {"$defs": {"b": {"type": "string"}}}
+SHORT_B = {"$ref": "#/$defs/b", "maxLength": 5}
 
 
 @each_case(
@@ -47,6 +50,14 @@ A = "/properties/a"
             with_a({"$ref": "#/$defs/c"}, **{"$defs": {"c": {"maximum": 1}}}),
             f"{A}/maximum",
         ),
+        (OBJECT, with_a({"type": "string"}), f"{A}/type"),
+        (with_a({}, additionalProperties=TEXT), with_a({"type": "integer"}), f"{A}/type"),
+        (with_a({"type": "integer"}), {**OBJECT, "additionalProperties": TEXT}, f"{A}/type"),
+        (with_a({}), with_a({"enum": [True, False]}), f"{A}/enum"),
+        (with_a({"enum": [1]}), with_a({"enum": [True]}), f"{A}/enum"),
+        (with_a({"minimum": 1}), with_a({"exclusiveMinimum": 1}), f"{A}/exclusiveMinimum"),
+        (with_a({"enum": ["ab"]}), with_a({"maxLength": 1}), f"{A}/maxLength"),
+        (with_a({"$ref": "#/$defs/b"}, **B), with_a(SHORT_B, **B), f"{A}/maxLength"),
     ],
 )
 def test_narrower_schema_breaks(before: Any, after: Any, place: str) -> None:
@@ -66,10 +77,70 @@ def test_narrower_schema_breaks(before: Any, after: Any, place: str) -> None:
         (with_a({"$ref": "#/$defs/b"}, **{"$defs": {"b": {"minimum": 1}}}), with_a({"minimum": 1})),
         ({**OBJECT, "additionalProperties": False}, with_a({"type": "string"})),
         (with_a({}, description="x"), with_a({"title": "y"}, examples=[])),
+        (OBJECT, with_a({})),
+        ({**OBJECT, "additionalProperties": TEXT}, with_a(TEXT)),
+        ({**OBJECT, "additionalProperties": False}, {**OBJECT, "additionalProperties": TEXT}),
+        (with_a({"type": "boolean"}), with_a({"enum": [True, False]})),
+        (with_a({"type": ["boolean", "null"]}), with_a({"enum": [None, False, True]})),
+        (with_a({"type": "integer", "minimum": 1}), with_a({"exclusiveMinimum": 0})),
+        (with_a({"type": "integer", "exclusiveMaximum": 2.5}), with_a({"maximum": 2})),
+        (with_a({"minimum": 1}), with_a({"minimum": 1, "exclusiveMinimum": 0})),
+        (with_a(TEXT), with_a({**TEXT, "minLength": 0})),
+        (with_a({"enum": [1, 2.0]}), with_a({"type": "integer", "enum": [1.0, 2], "maximum": 2})),
+        (with_a({"enum": ["a", "b"]}), with_a({**TEXT, "maxLength": 1, "minimum": 5})),
+        (with_a(TEXT), with_a({"type": ["string", "object"], "required": ["b"]})),
     ],
 )
 def test_wider_schema_does_not_break(before: Any, after: Any) -> None:
     assert broken(before, after) == []
+
+
+def test_change_behind_two_references_breaks() -> None:
+    definitions = {"a": with_a({"$ref": "#/$defs/b"}), "b": TEXT}
+    before = with_a({"$ref": "#/$defs/a"}, **{"$defs": definitions})
+    after = {**before, "$defs": {**definitions, "b": {"type": "integer"}}}
+    assert broken(before, after) == [f"{A}{A}/type"]
+
+
+def test_each_pair_of_definitions_is_compared_once() -> None:
+    def chain(text: str, last: str) -> dict[str, Any]:
+        more = {
+            f"d{n}": {
+                **with_a({"$ref": f"#/$defs/d{n + 1}", "description": text}),
+                "additionalProperties": {"$ref": f"#/$defs/d{n + 1}"},
+            }
+            for n in range(99)
+        }
+        return with_a({"$ref": "#/$defs/d0"}, **{"$defs": {**more, "d99": {"type": last}}})
+
+    places = broken(chain("x", "string"), chain("y", "integer"))
+    assert 0 < len(places) < 10
+    assert all(place.endswith("/type") for place in places)
+
+
+def test_findings_of_a_schema_and_a_text_have_a_limit() -> None:
+    names = [f"a{n}" for n in range(1_000)]
+    before = {**OBJECT, "properties": {name: {} for name in names}}
+    assert len(broken(before, {**before, "required": names})) == MAX_FOUND
+    assert len(find({}, {"default": {"email_html": "<img>" * 1_000}})) == MAX_FOUND
+
+
+def test_schemas_that_refer_in_other_ways_are_compared_up_to_a_limit() -> None:
+    def graph(*steps: int) -> dict[str, Any]:
+        definitions = {
+            f"d{n}": {
+                "properties": {
+                    f"p{at}": {"$ref": f"#/$defs/d{n + step}"}
+                    for at, step in enumerate(steps)
+                    if n + step < 300
+                }
+            }
+            for n in range(300)
+        }
+        return {**OBJECT, **definitions["d0"], "$defs": definitions}
+
+    assert broken(graph(1, 1, 2), graph(1, 2, 1)) != []
+    assert broken(graph(1, 1, 2), graph(1, 1, 2)) == []
 
 
 def codes(body: str, **definition: Any) -> list[str]:
@@ -92,6 +163,11 @@ def codes(body: str, **definition: Any) -> list[str]:
         ("{{ b }}", OBJECT, True),
         ("{{ digest.count }}{{ start_time }}", with_a({}), True),
         ("{{ size }}", with_a({}), False),
+        ("{{ [a] }}", with_a({}), True),
+        ("{{ [recipient.locale] }}", with_a({}), True),
+        ("{{ [b] }}", with_a({}), False),
+        ("{{ a.c }}", with_a({"$ref": "#/$defs/b", **with_a({})}, **{"$defs": {"b": {}}}), False),
+        ("{{ a.b }}", with_a({"properties": True}), False),
     ],
 )
 def test_variable_is_known_by_the_schema(body: str, schema: Any, is_known: bool) -> None:
@@ -107,11 +183,19 @@ def test_variable_is_known_by_the_schema(body: str, schema: Any, is_known: bool)
         ("<img src='https://a.example/x' ALT>", []),
         ("<img data-alt='x' src='https://a.example/x'>", ["image_without_text"]),
         ("<imgx>", []),
+        ("{{ '<img>' }}{% comment %}{% endcomment %}", []),
+        ("{{% if a %}<img>{% endif %}", ["image_without_text"]),
     ],
 )
 def test_links_and_images(html: str, found: list[str]) -> None:
     given = {"default": {"email_html": html}}
     assert [finding.code for finding in find({"example_data": {"a": "1"}}, given)] == found
+
+
+def test_unclosed_liquid_is_searched_for_its_end_once() -> None:
+    hidden = "{{" * 6_000 + "x" * 20_000
+    given = {"default": {"email_html": f"<img>{{% raw %}}{hidden}{{% endraw %}}<img>"}}
+    assert [finding.code for finding in find({}, given)] == ["image_without_text"] * 2
 
 
 def test_failure_to_fill_in_is_no_finding() -> None:

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.type_rules import EXAMPLE_RECIPIENT
 from notifications.content import exposure
 from notifications.content.engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT
-from notifications.content.linting import EXAMPLE_RECIPIENT, TemplateFault, lint_template
+from notifications.content.linting import TemplateFault, lint_template
 from tests.support.tables import each_case
 
 EXAMPLE: dict[str, Any] = {
