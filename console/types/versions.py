@@ -10,7 +10,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils.http import urlencode
 
-from domain import type_rules
 from domain.channels import Channel
 from domain.errors import ProviderError
 from domain.time import utc_now
@@ -18,7 +17,7 @@ from domain.type_rules import Finding
 from notifications import validation
 from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
-from notifications.content import linting, templates, type_files
+from notifications.content import linting, templates, type_files, type_lint
 from notifications.content.engine import TemplateError
 from notifications.content.templates import (
     DEFAULT_LANGUAGE,
@@ -253,7 +252,7 @@ def _store(
     _record(request, slug, f"Saved version {version.number} of the template.")
     messages.success(request, f"Version {version.number} saved. Publish it to use it.")
     definition = type_files.definition_of(document)
-    for finding in type_rules.find(definition, version.parts)[:MAX_FINDINGS]:
+    for finding in type_lint.find_advice(slug, definition, version.parts)[:MAX_FINDINGS]:
         messages.warning(request, _described(finding))
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
 

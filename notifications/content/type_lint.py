@@ -3,49 +3,58 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import structlog
+
 from domain import type_rules
-from domain.type_rules import Finding
+from domain.type_rules import Finding, Parts
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 
-from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
+from ..validation import InvalidRequestError
 from . import linting, type_files
 from .type_files import NewContent
 
+log = structlog.get_logger(__name__)
+
 
 def lint_types(new: Sequence[NewContent]) -> list[list[Finding]]:
-    """Return what would be refused of each type's texts or, if nothing, what the rules find.
-
-    Raises InvalidRequestError for definitions that can't be those of a type.
-    """
+    """Return what would be refused of each type or, if nothing, what the rules find."""
     slugs = [each.slug for each in new]
     stored = {
         document["_id"]: document for document in NOTIFICATION_TYPES().find({"_id": {"$in": slugs}})
     }
-    found: list[list[Finding]] = []
-    problems: list[FieldProblem] = []
-    for index, each in enumerate(new):
-        before = stored.get(each.slug)
-        try:
-            fields = type_files.validate(each, before)
-        except InvalidRequestError as refused:
-            problems += type_files.problems_of(index, refused)
-        else:
-            found.append([*_lint_type(each, fields, before)])
-    if problems:
-        raise InvalidRequestError(problems[:MAX_PROBLEMS])
-    return found
+    return [[*_lint_type(each, stored.get(each.slug))] for each in new]
 
 
-def _lint_type(
-    new: NewContent, fields: Mapping[str, Any], before: NotificationTypeDocument | None
-) -> Iterator[Finding]:
+def find_advice(
+    slug: str,
+    definition: Mapping[str, Any],
+    parts: Parts,
+    *,
+    published: Mapping[str, Any] | None = None,
+) -> list[Finding]:
+    """Return what the rules find. If one of them fails, it is logged: they only advise."""
+    try:
+        return type_rules.find(definition, parts, published=published)
+    except Exception:
+        log.exception("type_rules_failed", type=slug)
+        return []
+
+
+def _lint_type(new: NewContent, before: NotificationTypeDocument | None) -> Iterator[Finding]:
+    try:
+        fields = type_files.validate(new, before)
+    except InvalidRequestError as refused:
+        for problem in refused.problems:
+            yield Finding(code=problem.code, pointer=problem.pointer, detail=problem.detail)
+        return
     # The rules read a text with the same care as a renderer, so it must be within its limits.
     faults = linting.lint_parts(new.slug, fields, new.parts) if new.parts else ()
     for fault in faults:
         pointer = linting.field_problem(fault).pointer
         yield Finding(code=fault.code, pointer=pointer, detail=fault.reason, line=fault.line)
     if not faults:
-        yield from type_rules.find(
+        yield from find_advice(
+            new.slug,
             type_files.definition_of(fields),
             new.parts,
             published=type_files.definition_of(before) if before else None,

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from access.models import Scope
+from domain import type_rules
+from domain.type_rules import Finding
 from notifyproject.db.collections import collection
 from tests.api.types.test_type_files import PARCEL, outcomes, push, read, sent
 from tests.support.clients.api import App, new_app, pointers
@@ -63,10 +65,29 @@ def test_what_a_push_refuses_is_found(
     assert lint(app, file) == [(code, f"/types/0{pointer}", line)]
 
 
-def test_definition_that_is_none_is_refused(app: App) -> None:
+def test_refused_definition_hides_no_findings_of_others(app: App) -> None:
     wrong = with_parts("A", channels=["fax"])
-    answer = app.post("/type-files/lint", {"types": [PARCEL | {"slug": "a"}, wrong]})
-    assert pointers(answer) == {"/types/1/definition/channels/0": "unknown_channel"}
+    assert lint(app, wrong, with_parts("A http://b.example") | {"slug": "a"}) == [
+        ("unknown_channel", "/types/0/definition/channels/0", None),
+        ("insecure_link", "/types/1/parts/default/body", 1),
+    ]
+
+
+def test_rule_that_fails_hides_no_findings_of_others(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = type_rules.find
+
+    def fail_once(definition: Any, parts: Any, *, published: Any) -> list[Finding]:
+        if definition["name"] == "Defect":
+            raise TypeError
+        return rules(definition, parts, published=published)
+
+    monkeypatch.setattr(type_rules, "find", fail_once)
+    failing = with_parts("A", name="Defect") | {"slug": "a"}
+    assert lint(app, failing, with_parts("A http://b.example")) == [
+        ("insecure_link", "/types/1/parts/default/body", 1)
+    ]
 
 
 def test_shipped_types_have_no_findings(app: App) -> None:
@@ -91,6 +112,17 @@ def test_schema_that_breaks_the_published_one_is_confirmed(app: App) -> None:
     }
     assert outcomes(push(app, stricter, confirm_breaking=["parcel_lost"])) == ["changed"]
     assert outcomes(push(app, stricter)) == ["unchanged"]
+
+
+def test_first_schema_that_refuses_is_confirmed(app: App) -> None:
+    first = with_parts("A", schema={"type": "object", "properties": {"parcel": {"type": "string"}}})
+    assert lint(app, first) == []
+    definition = {k: v for k, v in PARCEL["definition"].items() if k != "schema"}
+    push(app, {**first, "definition": definition})
+    file = sent(read(app)["parcel_lost"], **first["definition"])
+    place = "/types/0/definition/schema/properties/parcel/type"
+    assert lint(app, file) == [("breaking_schema", place, None)]
+    assert pointers(push(app, file)) == {place: "confirmation_required"}
 
 
 @pytest.mark.parametrize(("before", "after"), [("warn", "reject"), ("off", "reject")])
