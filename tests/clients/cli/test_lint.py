@@ -108,6 +108,32 @@ def test_findings_are_json_for_other_programs(tmp_path: Path) -> None:
     )
 
 
+@each_case(
+    "name, text, found",
+    [
+        ("type.yaml", "name: A\nchannels:\n", "type.yaml:2: wrong_type: Expected a list."),
+        ("type.yaml", "name: A\nexample_data: 5\n", "type.yaml:2: wrong_type: Expected an object."),
+        ("schema.json", "true", "schema.json:1: wrong_type: Expected an object."),
+        ("schema.json", "[]", "schema.json:1: wrong_type: Expected an object."),
+        ("schema.json", '{"properties": 5}', "schema.json:1: invalid: 5 is not of type"),
+    ],
+)
+def test_wrong_shape_is_found_and_hides_no_findings_of_others(
+    name: str, text: str, found: str, tmp_path: Path
+) -> None:
+    written(tmp_path, "body.txt: See http://example.com now")
+    wrong = tmp_path / "a"
+    wrong.mkdir(exist_ok=True)
+    (wrong / "type.yaml").write_text("name: A\n")
+    (wrong / "body.txt").write_text("{{ b }}")
+    (wrong / name).write_text(text)
+    code, out = run("lint", types=tmp_path)
+    first, second = out.splitlines()
+    assert (code, first.startswith(f"{wrong}/{found}")) == (1, True), first
+    assert ": insecure_link: " in second
+    (wrong / name).unlink()
+
+
 @each_case("words, code", [(("lint", "nope"), 2), (("lint", "--server"), 2), (("lint", SLUG), 1)])
 def test_server_and_names_are_checked(words: tuple[str, ...], code: int, tmp_path: Path) -> None:
     written(tmp_path, "body.txt: See http://example.com now")

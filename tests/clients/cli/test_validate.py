@@ -62,7 +62,13 @@ def test_type_without_a_schema_takes_any_data(folder: Path) -> None:
 
 def test_what_can_not_be_read_is_invalid_use(folder: Path) -> None:
     assert validate(folder, "{")[0] == 2
+    assert validate(folder, "[" * 100_000)[0] == 2
     assert validate(folder, "{}", slug="nope") == (2, "", "There is no type nope.\n")
     (folder / "types" / "parcel_lost" / "schema.json").write_text('{"type": "colour"}')
     code, out, err = validate(folder, "{}")
     assert (code, out, err.startswith("schema.json: ")) == (2, "", True)
+    (folder / "types" / "parcel_lost" / "schema.json").write_text("[" * 100_000)
+    assert validate(folder, "{}")[0] == 2
+    (folder / "types" / "parcel_lost" / "schema.json").unlink()
+    (folder / "types" / "parcel_lost" / "type.yaml").write_text("a: " + "[" * 100_000)
+    assert validate(folder, "{}")[0] == 2

@@ -91,7 +91,7 @@ def read_type(folder: Path) -> TypeFiles:
     path = folder / DEFINITION
     try:
         definition = _load(_read(path))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise FileError(path, str(error)) from error
     if not isinstance(definition, dict):
         raise FileError(path, "Expected fields, such as `name: Parcel lost`.")
@@ -101,7 +101,7 @@ def read_type(folder: Path) -> TypeFiles:
     if schema.is_file():
         try:
             definition["schema"] = json.loads(_read(schema))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileError(schema, str(error)) from error
     parts: Parts = {}
     for language, part, text_path in _text_files(folder):

@@ -4,12 +4,21 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from jsonschema_rs import Draft202012Validator, ValidationError
 
 from . import files
 from .files import TypeFiles
 from .rules import type_rules
 
 PAGE = "docs/reference/lint.md"
+_SHAPES: Mapping[str, tuple[type, str]] = {
+    "channels": (list, "a list"),
+    "example_data": (dict, "an object"),
+    "schema": (dict, "an object"),
+}
+"""The fields that the rules read into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +32,33 @@ class Finding:
 
 
 def find_without_server(types: Mapping[str, TypeFiles]) -> Iterator[Finding]:
-    """Yield what the rules find that need no server."""
+    """Yield what the rules find that need no server, or what they can't read of a type."""
     for index, each in enumerate(types.values()):
-        for found in type_rules.find(each.definition, each.parts):
+        wrong = [*_find_wrong_shapes(each.definition)]
+        for found in wrong or type_rules.find(each.definition, each.parts):
             pointer = f"/types/{index}{found.pointer}"
             yield Finding(code=found.code, pointer=pointer, detail=found.detail, line=found.line)
+
+
+def _find_wrong_shapes(definition: Mapping[str, Any]) -> Iterator[type_rules.Finding]:
+    for name, (shape, called) in _SHAPES.items():
+        if name in definition and not isinstance(definition[name], shape):
+            reason = f"Expected {called}."
+            yield type_rules.Finding(
+                code="wrong_type", pointer=f"/definition/{name}", detail=reason
+            )
+    if isinstance(schema := definition.get("schema"), dict):
+        try:
+            Draft202012Validator(schema, offline=True)
+        except ValidationError as error:
+            place = "".join(f"/{each}" for each in error.instance_path)
+            yield type_rules.Finding(
+                code="invalid", pointer=f"/definition/schema{place}", detail=error.message
+            )
+        except ValueError as error:  # Nested too deeply for the library
+            yield type_rules.Finding(
+                code="invalid", pointer="/definition/schema", detail=str(error)
+            )
 
 
 def place(slugs: Sequence[str], pointer: str) -> tuple[str, str, str]:

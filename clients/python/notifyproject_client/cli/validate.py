@@ -31,5 +31,5 @@ def find_problems(kind: TypeFiles, path: Path) -> Iterator[tuple[str, str]]:
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(path, str(error)) from error
