@@ -106,6 +106,7 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
         ],
         "example_data": {"parcel": "77", "note": None},
         "schema_mode": "warn",
+        "console_send": True,
         "sensitive_variables": [],
         "is_active": False,
     }
