@@ -5,7 +5,7 @@ patterns and limits. Here, what has no meaning is a value of any type.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,35 @@ class Named:
 
 
 Shape = Simple | OneOf | ListOf | MapOf | Either | Named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notation:
+    """How a language writes shapes. The texts have ``{}`` for what is inside."""
+
+    names: Mapping[str, str]
+    value: Callable[[Literal], str]
+    one_of: str
+    between_values: str
+    list_of: str
+    map_of: str
+
+    def write(self, shape: Shape) -> str:
+        """Return a shape in the language."""
+        match shape:
+            case Simple(name):
+                text = self.names[name]
+            case OneOf(values):
+                text = self.one_of.format(self.between_values.join(map(self.value, values)))
+            case ListOf(item):
+                text = self.list_of.format(self.write(item))
+            case MapOf(value):
+                text = self.map_of.format(self.write(value))
+            case Either(shapes):
+                text = " | ".join(map(self.write, shapes))
+            case Named(name):
+                text = name
+        return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,7 @@ import keyword
 import re
 from collections.abc import Iterator
 
-from .data_types import (
-    Declaration,
-    Either,
-    Field,
-    ListOf,
-    MapOf,
-    Module,
-    Named,
-    OneOf,
-    Shape,
-    Simple,
-    TypeData,
-    comment,
-)
+from .data_types import Declaration, Field, Module, Notation, TypeData, comment
 
 HEAD = '''\
 """Notification types and their data. ``notify types generate`` writes this file."""
@@ -28,17 +15,22 @@ from typing import Any, Literal, NotRequired, TypedDict, Unpack, overload
 import notifyproject_client as client
 
 __all__ = ["AsyncNotifier", "Notifier"]
-
-Json = Mapping[str, Any]
 '''
-_NAMES = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "null": "None",
-    "any": "Any",
-}
+PYTHON = Notation(
+    names={
+        "string": "str",
+        "integer": "int",
+        "number": "float",
+        "boolean": "bool",
+        "null": "None",
+        "any": "Any",
+    },
+    value=ascii,
+    one_of="Literal[{}]",
+    between_values=", ",
+    list_of="Sequence[{}]",
+    map_of="Mapping[str, {}]",
+)
 # Names with two leading low lines would be mangled in a class.
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -77,28 +69,9 @@ def _fields(fields: tuple[Field, ...], form: str) -> Iterator[str]:
     for each in fields:
         if note := comment(each.note):
             yield f"    # {note}"
-        shape = _shape(each.shape)
+        shape = PYTHON.write(each.shape)
         shape = shape if each.is_required else f"NotRequired[{shape}]"
         yield "    " + form.format(name=each.name, key=ascii(each.name), shape=shape)
-
-
-def _shape(shape: Shape) -> str:
-    match shape:
-        case Simple(name):
-            text = _NAMES[name]
-        case OneOf(values):
-            text = f"Literal[{', '.join(ascii(value) for value in values)}]"
-        case ListOf(item):
-            text = f"Sequence[{_shape(item)}]"
-        case MapOf(Simple("any")):
-            text = "Json"
-        case MapOf(value):
-            text = f"Mapping[str, {_shape(value)}]"
-        case Either(shapes):
-            text = " | ".join(_shape(each) for each in shapes)
-        case Named(name):
-            text = name
-    return text
 
 
 def _notifier(types: list[TypeData], *, name: str, prefix: str) -> str:
@@ -107,7 +80,11 @@ def _notifier(types: list[TypeData], *, name: str, prefix: str) -> str:
     for index, each in enumerate(types):
         # Narrower than the method of the class above, which takes any type and any data.
         ignored = "  # type: ignore[override]" if index == 0 else ""
-        data = _shape(each.shape) if each.is_required else f"{_shape(each.shape)} | None = None"
+        data = (
+            PYTHON.write(each.shape)
+            if each.is_required
+            else f"{PYTHON.write(each.shape)} | None = None"
+        )
         lines += [
             "",
             *([f"    @overload{ignored}"] if is_overloaded else []),

@@ -4,23 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from .data_types import (
-    Declaration,
-    Either,
-    ListOf,
-    MapOf,
-    Module,
-    Named,
-    OneOf,
-    Shape,
-    Simple,
-    comment,
-)
+from .data_types import Declaration, Module, Notation, comment
 
 HEAD = """\
 // Notification types and their data. `notify types generate` writes this file.
-
-export type Json = { readonly [name: string]: unknown };
 """
 TAIL = """\
 export type NotificationType = keyof NotificationTypes;
@@ -34,20 +21,27 @@ export type TypedNotification<Type extends NotificationType = NotificationType> 
   );
 }[Type];
 """
-_NAMES = {
-    "string": "string",
-    "integer": "number",
-    "number": "number",
-    "boolean": "boolean",
-    "null": "null",
-    "any": "unknown",
-}
+TYPESCRIPT = Notation(
+    names={
+        "string": "string",
+        "integer": "number",
+        "number": "number",
+        "boolean": "boolean",
+        "null": "null",
+        "any": "unknown",
+    },
+    value=json.dumps,
+    one_of="{}",
+    between_values=" | ",
+    list_of="ReadonlyArray<{}>",
+    map_of="Readonly<Record<string, {}>>",
+)
 _PROPERTY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def typescript_code(module: Module) -> str:
     """Return the declarations: an interface of each type's data, and one of all types."""
-    types = [f"  {each.slug}: {_shape(each.shape)};" for each in module.types]
+    types = [f"  {each.slug}: {TYPESCRIPT.write(each.shape)};" for each in module.types]
     index = "\n".join(
         ["/** The data of each type. */", "export interface NotificationTypes {", *types, "}\n"]
     )
@@ -59,31 +53,12 @@ def _declaration(declaration: Declaration) -> str:
     for each in declaration.fields:
         name = each.name if _PROPERTY.fullmatch(each.name) else json.dumps(each.name)
         lines += [f"  {line}" for line in _comment(each.note)]
-        lines.append(f"  readonly {name}{'' if each.is_required else '?'}: {_shape(each.shape)};")
+        lines.append(
+            f"  readonly {name}{'' if each.is_required else '?'}: {TYPESCRIPT.write(each.shape)};"
+        )
     return "\n".join([*lines, "}\n"])
 
 
 def _comment(note: str) -> Iterator[str]:
     if text := comment(note).replace("*/", "* /"):
         yield f"/** {text} */"
-
-
-def _shape(shape: Shape) -> str:
-    match shape:
-        case Simple(name):
-            text = _NAMES[name]
-        case OneOf(values):
-            text = " | ".join(json.dumps(value) for value in values)
-        case ListOf(Either() | OneOf() | ListOf() as item):
-            text = f"readonly ({_shape(item)})[]"
-        case ListOf(item):
-            text = f"readonly {_shape(item)}[]"
-        case MapOf(Simple("any")):
-            text = "Json"
-        case MapOf(value):
-            text = f"{{ readonly [name: string]: {_shape(value)} }}"
-        case Either(shapes):
-            text = " | ".join(_shape(each) for each in shapes)
-        case Named(name):
-            text = name
-    return text
