@@ -14,7 +14,7 @@ from notifyproject.db.collections import collection, database
 
 from . import latency, mail, post_office, room_posts
 from .environment import Bench, run_program, run_workers
-from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
+from .figures import Figure, Goal, Measure, Progress, at_least, at_most, compare, run_rounds
 from .processes import cpu_seconds, resident_megabytes, wait_until
 
 WARM_UP = 200
@@ -186,20 +186,12 @@ def measure_ses(
             drain_with_service, bench, count=count, provider="ses", environment=environment
         )
         found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
-    yield compare(
-        ours=[result.rate for result in found],
+    yield from _rate_and_cost(
+        found,
         key="ses",
         label=f"send {count:,} emails by SES, answered after {SES_LATENCY} ms",
-        unit="/s",
         goals=(at_least(350),),
         note="MIME of our own, signed requests",
-    )
-    yield compare(
-        ours=[result.cpu for result in found],
-        key="ses CPU",
-        label="… and what one costs",
-        unit="CPU µs",
-        note="the workers' processor time and mongod's",
     )
 
 
@@ -218,17 +210,29 @@ def measure_rooms(
             store_due=room_posts.store_due,
         )
         found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
-    yield compare(
-        ours=[result.rate for result in found],
+    yield from _rate_and_cost(
+        found,
         key="rooms",
         label=f"post {count:,} messages to rooms, answered after {ROOM_LATENCY} ms",
-        unit="/s",
         goals=(at_least(200),),
         note=f"cards of Teams to {room_posts.ROOMS} rooms without a minimum gap",
     )
+
+
+def _rate_and_cost(
+    found: Sequence[DrainResult], *, key: str, label: str, goals: Sequence[Goal], note: str
+) -> Iterator[Figure]:
+    yield compare(
+        ours=[result.rate for result in found],
+        key=key,
+        label=label,
+        unit="/s",
+        goals=goals,
+        note=note,
+    )
     yield compare(
         ours=[result.cpu for result in found],
-        key="rooms CPU",
+        key=f"{key} CPU",
         label="… and what one costs",
         unit="CPU µs",
         note="the workers' processor time and mongod's",

@@ -5,11 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from .analysis import Analysis, analyze, final_statuses
+from ..figures import percentile
+from .analysis import Analysis, analyze, final_statuses, waits_since_accepted
 from .evidence import Answer, Evidence
 
 F = TypeVar("F", bound=Callable[..., "Findings"])
 MAX_SHOWN = 5
+MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
+"""How much slower others may become: a factor, and seconds for a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,18 @@ def at_most(name: str, value: float | None, maximum: float) -> Bound:
 def at_least(name: str, value: float | None, minimum: float) -> Bound:
     """Return a figure with a minimum."""
     return Bound(name, value, minimum=minimum)
+
+
+def p99_bounds(evidence: Evidence, *, before: str, beside: str) -> tuple[Bound, Bound]:
+    """Return the p99 of waits in the load ``before``, and the limit of it in the load ``beside``.
+
+    ``before`` and ``beside`` are the names of the figures.
+    """
+    usual, slowest = (
+        percentile(waits_since_accepted(evidence, load), 99) for load in ("before", "beside")
+    )
+    limit = None if usual is None else usual * MAX_SLOWDOWN + NOISE_SECONDS
+    return Bound(before, usual), Bound(beside, slowest, maximum=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -440,11 +440,11 @@ def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
     return run_set_up(*(_program(folder, *command, variables) for command in commands.items()))
 
 
-def set_up_commands(scopes: Sequence[str]) -> dict[str, list[str]]:
+def set_up_commands(scopes: Sequence[str], *, client: str = "chaos") -> dict[str, list[str]]:
     """Return the commands before the first start; the last prints the key of a client."""
     return {
         "migrate": [PYTHON, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
-        "client": [PYTHON, "manage.py", "create_api_client", "chaos", "--scopes", *scopes],
+        "client": [PYTHON, "manage.py", "create_api_client", client, "--scopes", *scopes],
     }
 
 

@@ -8,6 +8,7 @@ from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST
 from sandbox import assembly
 
+from ..analysis import final_statuses
 from ..evidence import Evidence
 from ..findings import Findings, at_least, at_most, make_findings, scenario
 from ..installation import (
@@ -105,5 +106,5 @@ def _body(number: int) -> Body:
 
 
 def _undelivered(evidence: Evidence) -> int:
-    ends = [status for document in evidence.stored for status in document.deliveries.values()]
-    return len(ends) - ends.count("delivered")
+    ends = final_statuses(evidence)
+    return sum(ends.values()) - ends.get("delivered", 0)

@@ -9,11 +9,18 @@ from typing import Any
 
 from domain.time import utc_now
 
-from ...figures import percentile
 from ...processes import resident_megabytes
-from ..analysis import waits_since_accepted
 from ..evidence import Evidence
-from ..findings import Bound, Expected, Findings, at_least, at_most, make_findings, scenario
+from ..findings import (
+    Bound,
+    Expected,
+    Findings,
+    at_least,
+    at_most,
+    make_findings,
+    p99_bounds,
+    scenario,
+)
 from ..installation import Installation, run_installation
 from ..load import device_body, mail_body, push_body
 
@@ -37,8 +44,6 @@ MEMORY_GROWTH = 64
 MAX_REFUSED = 20 + 4
 """Failures that open the circuit breaker, and probes: the first after 30 s, then at twice the
 interval each time."""
-MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
-"""How much slower another channel may become: a factor, and seconds for a busy machine."""
 
 
 @scenario(
@@ -226,15 +231,14 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         installation.start(worker)
         drain_seconds = installation.wait_final(timeout=1_800)
         evidence = installation.collect_evidence()
-        usual, slowest = (
-            percentile(waits_since_accepted(evidence, name), 99) for name in ("before", "beside")
-        )
-        limit = None if usual is None else usual * MAX_SLOWDOWN + NOISE_SECONDS
         return make_findings(
             evidence,
             Bound("requests with the refused key", refused, minimum=1, maximum=MAX_REFUSED),
             at_most("attempts that counted against the limit", used_attempts, 0),
-            Bound("push p99 in seconds before", usual),
-            Bound("push p99 in seconds beside it", slowest, maximum=limit),
+            *p99_bounds(
+                evidence,
+                before="push p99 in seconds before",
+                beside="push p99 in seconds beside it",
+            ),
             at_most("seconds until all was sent with a good key", drain_seconds, 1_200),
         )

@@ -6,10 +6,8 @@ from typing import Any
 
 from domain.time import utc_now
 
-from ...figures import percentile
-from ..analysis import waits_since_accepted
 from ..evidence import Evidence
-from ..findings import Bound, Findings, at_most, make_findings, scenario
+from ..findings import Bound, Findings, at_most, make_findings, p99_bounds, scenario
 from ..installation import Installation, run_installation
 from ..load import Load
 
@@ -21,8 +19,6 @@ RETRY_AFTER = 5
 IN_FLIGHT = 2
 """Requests to a room that were sent before the answer to another one."""
 FLOOD, FLOOD_SECONDS, MAX_POSTS = 300, 60, 60
-MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
-"""How much slower the other rooms may become: a factor, and seconds for a busy machine."""
 FINAL_SECONDS = 1_800.0
 SENT = frozenset({"sent", "delivered", "merged"})
 
@@ -53,22 +49,21 @@ def rooms_that_fail(*, others: int, rate: float, usual: int, seconds: int) -> Fi
             {"type": "room_digest", "recipient.room": FLOODED}
         )
         evidence = installation.collect_evidence()
-        before, beside = (
-            percentile(waits_since_accepted(evidence, name), 99) for name in ("before", "beside")
-        )
         unsent = [
             notification_id
             for slug in (*slugs, LIMITED, FLOODED)
             for notification_id, status in ends[slug].items()
             if status not in SENT
         ]
-        limit = None if before is None else before * MAX_SLOWDOWN + NOISE_SECONDS
         gone, refusals = _refused(evidence, ends[GONE]), _refused(evidence, ends[LIMITED])
         most_refusals = seconds / RETRY_AFTER + IN_FLIGHT
         return make_findings(
             evidence,
-            Bound("p99 of the others in seconds before", before),
-            Bound("p99 of the others in seconds beside", beside, maximum=limit),
+            *p99_bounds(
+                evidence,
+                before="p99 of the others in seconds before",
+                beside="p99 of the others in seconds beside",
+            ),
             Bound("requests to the room that is gone", gone, minimum=1, maximum=IN_FLIGHT),
             Bound("requests that got 429", refusals, minimum=IN_FLIGHT, maximum=most_refusals),
             at_most("messages to a room that isn't gone and nobody got", len(unsent), 0),

@@ -14,9 +14,16 @@ import urllib3
 from sandbox.log import REQUESTS_FILE, read_records
 
 from ...processes import wait_until
+from ..analysis import final_statuses
 from ..evidence import Answer, Evidence
 from ..findings import Findings, at_least, at_most, make_findings, scenario
-from ..installation import PYTHON, SCOPES, Installation, run_installation, run_to_end
+from ..installation import (
+    SCOPES,
+    Installation,
+    run_installation,
+    run_set_up,
+    set_up_commands,
+)
 from ..load import Client
 
 LOST = ("900810", "900811")
@@ -26,7 +33,8 @@ EVERY = 10
 FINAL_SECONDS = 600.0
 NOWHERE = "http://127.0.0.1:9"
 """Where nobody listens: callbacks to it are lost."""
-DELIVERED, REPEATED, ENDED = "delivered", "mfa_code", "marketing"
+DELIVERED = "delivered"
+REPEATED_TYPE, ENDED_TYPE = "mfa_code", "marketing"
 """A type of codes repeats an unknown outcome, and the other one ends with it."""
 ABROAD = 100
 ALERT_SECONDS = 75.0
@@ -84,15 +92,14 @@ def lost_callbacks(*, count: int, rate: float) -> Findings:
         }
         copies = Counter(request.notification_id for request in evidence.requests)
         repeated = Counter(types[name] for name, number in copies.items() if number > 1)
-        ends = Counter(
-            status for document in evidence.stored for status in document.deliveries.values()
-        )
+        ends = final_statuses(evidence)
+        neither = count - ends.get("sent", 0) - ends.get("failed", 0)
         lost = _lost(installation)
         return make_findings(
             evidence,
-            at_least("codes that were sent again", repeated[REPEATED], 1),
-            at_most("texts of the other type that were sent again", repeated[ENDED], 0),
-            at_most("messages neither sent nor failed", count - ends["sent"] - ends["failed"], 0),
+            at_least("codes that were sent again", repeated[REPEATED_TYPE], 1),
+            at_most("texts of the other type that were sent again", repeated[ENDED_TYPE], 0),
+            at_most("messages neither sent nor failed", neither, 0),
             at_least("answers that were lost", lost, count // EVERY),
             copies="any",
         )
@@ -197,7 +204,7 @@ def _either_body(number: int) -> dict[str, Any]:
     if number // EVERY % 4 < 2:
         return body
     text = {"body": "News. Reply STOP to opt out."}
-    return {**body, "type": ENDED, "priority": "high", "data": {}, "content": text}
+    return {**body, "type": ENDED_TYPE, "priority": "high", "data": {}, "content": text}
 
 
 def _number(number: int) -> str:
@@ -207,7 +214,7 @@ def _number(number: int) -> str:
 
 def _code(number: int, phone: str) -> dict[str, Any]:
     return {
-        "type": REPEATED,
+        "type": REPEATED_TYPE,
         "recipient": {"phone": phone},
         "channels": ["sms"],
         "data": {"code": f"{number % 10**6:06}", "expires_in": 5},
@@ -238,10 +245,9 @@ def _numbers_abroad(countries: int) -> dict[str, str]:
 
 
 def _other_client(installation: Installation) -> Client:
-    command = ["manage.py", "create_api_client", "other", "--scopes", *SCOPES]
-    program = installation.program("other", [PYTHON, *command])
-    run_to_end(program)
-    return Client(url=installation.url, key=program.log.read_text().split()[-1])
+    command = set_up_commands(SCOPES, client="other")["client"]
+    key = run_set_up(installation.program("other", command))
+    return Client(url=installation.url, key=key)
 
 
 def _send_codes(client: Client, *, name: str, seconds: float) -> list[Answer]:
