@@ -47,7 +47,7 @@ def list_rooms(_request: ClientRequest) -> Response:
                     name=room["name"],
                     kind=room["kind"],
                     enabled=room["enabled"],
-                    disabled_detail=registry.reason_of(room),
+                    disabled_detail=registry.disabled_reason_of(room),
                     min_gap_seconds=room["min_gap_seconds"],
                     last_accepted_at=room.get("last_accepted_at"),
                 )

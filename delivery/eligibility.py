@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 
+from domain import retry
 from domain.channels import ADDRESS_CHANNELS
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 _NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 TOO_LATE = "Its step of the plan couldn't begin in time."
 S = DeliveryStatus
+KEY_RETRY_DELAY = timedelta(seconds=30)
+"""Delay before another attempt to decrypt: another process or a newer release may have the key."""
 
 
 def check_eligibility(
@@ -123,6 +126,16 @@ def parse_quiet_hours(
         return None
     zone = first_known_zone(stored.get("timezone"), own_zone, notification_zone)
     return QuietHours.parse(start=stored["start"], end=stored["end"], zone=zone)
+
+
+def defer_or_fail(
+    claimed: ClaimedDelivery, code: FailureCode, reason: str, *, until: datetime
+) -> NotSent:
+    """Defer a delivery until staff have mended its cause, or end it if that takes too long."""
+    # Failed also if it expires meanwhile, so that staff see why.
+    may_defer = retry.may_defer(until=until, state=claimed.retry_state)
+    status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
+    return NotSent(claimed, status, code, reason, at)
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> NotSent:

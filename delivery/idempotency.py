@@ -4,7 +4,6 @@ Such a repeat can't reach a recipient twice, so the type's policy for unknown ou
 apply while the provider remembers the key of the first attempt.
 """
 
-import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +16,7 @@ from notifications.store.attempt_series import AmbiguousDelivery, AttemptSeries,
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.recovery import UnknownOutcome
 from providers.contract import IdempotentProvider, Provider
-from providers.registry import providers_for
+from providers.registry import all_providers_for
 
 MARGIN = timedelta(minutes=1)
 """Time before the end of a window in which no request of a repeat begins: a request takes up to
@@ -42,7 +41,7 @@ def find_repeats(
     Without an ambiguous attempt at an idempotent provider, nothing is read.
     """
     windows = _windows(providers)
-    forgotten = _of_gone_accounts(claims, {provider.name for provider in providers})
+    unrepeatable = _of_gone_accounts(claims, {provider.name for provider in providers})
     by_delivery = {
         _delivery(claimed): claimed
         for claimed in claims
@@ -57,14 +56,14 @@ def find_repeats(
             repeats[claimed.reference] = Repeat(series=series, until=until)
         elif policy_of(claimed.type) is retry.UnknownPolicy.FAIL:
             code = FailureCode.OUTCOME_UNKNOWN
-            forgotten.append(NotSent(claimed, DeliveryStatus.FAILED, code, FORGOTTEN))
-    return repeats, forgotten
+            unrepeatable.append(NotSent(claimed, DeliveryStatus.FAILED, code, FORGOTTEN))
+    return repeats, unrepeatable
 
 
 def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[UnknownOutcome]:
     """Return the unknown outcomes that a repeat resolves without a duplicate."""
-    channels = itertools.product({outcome.channel for outcome in outcomes}, (False, True))
-    windows = _windows([p for channel, test in channels for p in providers_for(channel, test=test)])
+    channels = {outcome.channel for outcome in outcomes}
+    windows = _windows([each for channel in channels for each in all_providers_for(channel)])
     by_delivery = {
         AmbiguousDelivery(
             notification_id=outcome.notification_id,

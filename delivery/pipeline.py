@@ -160,9 +160,9 @@ def _prepare(
         has_provider=bool(providers),
         with_soft_bounces=any(map(feedback.clears_soft_bounces, providers)),
     )
-    repeats, forgotten = idempotency.find_repeats(ready, providers=providers, now=clock())
-    if forgotten:
-        known = {unsent.claimed.reference for unsent in forgotten}
+    repeats, unrepeatable = idempotency.find_repeats(ready, providers=providers, now=clock())
+    if unrepeatable:
+        known = {unsent.claimed.reference for unsent in unrepeatable}
         ready = [claimed for claimed in ready if claimed.reference not in known]
     paced = rooms.Paced(allowed=ready)
     if not channel.is_personal:
@@ -194,7 +194,7 @@ def _prepare(
     not_sent = [
         *ineligible,
         *paced.waiting,
-        *forgotten,
+        *unrepeatable,
         *resolved.not_sent,
         *unrenderable,
         *refused,

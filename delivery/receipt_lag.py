@@ -14,7 +14,7 @@ from notifications.store.recovery import UnknownOutcome
 
 LATE_SHARE = 0.5
 """Receipts that take this share of the wait or more are late."""
-LONGEST = 4
+MAX_WAITS = 4
 """How many times as long a delivery waits for late receipts at most."""
 
 
@@ -45,4 +45,4 @@ def _until(outcome: UnknownOutcome, receipt_lag: timedelta) -> datetime:
     wait = UNKNOWN_WAIT[outcome.retry_state.priority]
     if receipt_lag < wait * LATE_SHARE:
         return outcome.attempted_at
-    return outcome.attempted_at + min(receipt_lag + wait, wait * LONGEST)
+    return outcome.attempted_at + min(receipt_lag + wait, wait * MAX_WAITS)

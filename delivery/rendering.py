@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from bson import ObjectId
 
-from domain import retry
 from domain.channels.spec import Shape
 from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
@@ -20,10 +19,10 @@ from notifyproject.platform.encryption import DecryptionError
 from privacy import unsubscribe
 from providers.contract import Message
 
+from .eligibility import KEY_RETRY_DELAY, defer_or_fail
+
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
-KEY_RETRY_DELAY = timedelta(seconds=30)
-"""Delay before another attempt to decrypt: another process or a newer release may have the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,6 @@ def _defer_undecryptable(
 ) -> NotSent:
     log.error("decryption_failed", delivery_id=claimed.delivery_id, reason=str(problem))
     reason = f"Sensitive data can't be decrypted: {problem}."
-    until = now + KEY_RETRY_DELAY
-    may_defer = retry.may_defer(until=until, state=claimed.retry_state)
-    # Failed also if it expires meanwhile: only an operator can restore the key.
-    status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
-    return NotSent(claimed, status, FailureCode.DECRYPTION_FAILED, reason, at)
+    return defer_or_fail(
+        claimed, FailureCode.DECRYPTION_FAILED, reason, until=now + KEY_RETRY_DELAY
+    )

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from domain import retry
 from domain.channels import ROOM
 from domain.errors import FailureCode, InvalidRecipientError
 from domain.rooms import KINDS, UNKNOWN_KIND
@@ -19,11 +18,12 @@ from domain.wait_reasons import WaitReason
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifyproject.platform.encryption import DecryptionError
 from providers.contract import SendResult, SendTarget
-from providers.registry import providers_for
+from providers.registry import all_providers_for
 from rooms import registry
 from rooms.registry import Room
 
 from . import circuit_breaker
+from .eligibility import KEY_RETRY_DELAY, defer_or_fail
 from .rate_limiter import RateLimiter
 from .results import TargetResult
 
@@ -31,7 +31,6 @@ log = structlog.get_logger(__name__)
 S = DeliveryStatus
 PATIENCE = timedelta(seconds=20)
 """Longest time that a message waits for others to its room, unless it can't be in a digest."""
-KEY_RETRY_DELAY = timedelta(seconds=30)
 KIND_RETRY_DELAY = timedelta(minutes=5)
 """Time until a room of a kind that another version knows is tried again."""
 OTHERS_FIRST = "Other messages to the room go first."
@@ -57,13 +56,13 @@ def resolve(claimed: ClaimedDelivery, *, now: datetime) -> SendTarget | NotSent:
         return NotSent(claimed, S.FAILED, FailureCode.ROOM_GONE, obstacle or registry.REMOVED)
     if room.kind not in KINDS:
         reason, code = UNKNOWN_KIND.format(room.kind), FailureCode.CHANNEL_UNAVAILABLE
-        return _defer(claimed, code, reason, until=now + KIND_RETRY_DELAY)
+        return defer_or_fail(claimed, code, reason, until=now + KIND_RETRY_DELAY)
     try:
         target = room.target()
     except DecryptionError as problem:
         log.exception("room_not_decrypted", room=room.slug)
         reason, code = f"The room's target: {problem}.", FailureCode.DECRYPTION_FAILED
-        return _defer(claimed, code, reason, until=now + KEY_RETRY_DELAY)
+        return defer_or_fail(claimed, code, reason, until=now + KEY_RETRY_DELAY)
     return SendTarget(
         address=target.address, room=room.slug, secrets=target.secrets, transport=room.kind
     )
@@ -133,17 +132,8 @@ def apply_answers(answers: Sequence[Answered], *, now: datetime) -> None:
 
 def close_circuits(slug: str) -> None:
     """Close the circuits of a room that staff have set up anew: they are about what it was."""
-    for is_test in (False, True):
-        for provider in providers_for(ROOM, test=is_test):
-            circuit_breaker.close(circuit_breaker.circuit_name(provider, slug))
-
-
-def _defer(claimed: ClaimedDelivery, code: FailureCode, reason: str, *, until: datetime) -> NotSent:
-    """Defer a delivery to a room that staff must mend, or end it if that takes too long."""
-    # Failed also if it expires meanwhile, so that staff see why.
-    may_defer = retry.may_defer(until=until, state=claimed.retry_state)
-    status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
-    return NotSent(claimed, status, code, reason, at)
+    for provider in all_providers_for(ROOM):
+        circuit_breaker.close(circuit_breaker.circuit_name(provider, slug))
 
 
 def _take(

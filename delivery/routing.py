@@ -44,7 +44,8 @@ EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 Targets = Mapping[str, Sequence[SendTarget]]
 """By delivery reference."""
 _NO_SCOPES = frozenset({""})
-_ONE_UNIT: Mapping[str, int] = {}
+_NO_UNITS: Mapping[str, int] = {}
+"""A delivery that isn't in it is one unit."""
 
 
 class ProviderShare:
@@ -283,7 +284,7 @@ def choose_routes(
     providers: Sequence[Provider],
     targets: Targets,
     paused: Mapping[str, datetime],
-    units: Mapping[str, int] = _ONE_UNIT,
+    units: Mapping[str, int] = _NO_UNITS,
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
     """Assign a batch to providers. Return the routes, and the deliveries that are deferred or end.

@@ -142,7 +142,7 @@ def _is_of_kind(device: DeviceDocument, credential: Credential) -> bool:
     """Return whether a credential can be the next one of a device."""
     if isinstance(credential, Subscription):
         # Also of a browser with a token of Firebase, which would get each push by both.
-        return Platform(device["platform"]) is Platform.WEB
+        return device["platform"] == Platform.WEB
     return device.get("subscription") is None
 
 

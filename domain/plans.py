@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from .channels import Channel
 from .states import DeliveryStatus
+from .stored import known_member
 
 S = DeliveryStatus
 MAX_STEPS = 6
@@ -25,6 +26,11 @@ class Until(StrEnum):
     DELIVERED = "delivered"  # Confirmed by a provider; in-app does not count
     READ = "read"  # On any channel, or marked as read
     ACTED = "acted"  # Chose an action in the inbox, or the client says that they acted
+
+
+def until_of(stored: str) -> Until:
+    """Return a stored goal. For one of a newer version, the last: so no step is left out."""
+    return known_member(stored, otherwise=Until.ACTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

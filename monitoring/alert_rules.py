@@ -300,12 +300,12 @@ def _detect_pumping(rule: Rule, now: datetime) -> Iterator[Finding]:
     asked: Counter[tuple[str, datetime]] = Counter()
     blocked: Counter[str] = Counter()
     for slot in country_units.slots_since(now - BLOCKED_FOR, now=now):
-        asked[slot["country"], slot["purge_at"]] += slot["asked"]
+        asked[slot["country"], country_units.began_at(slot)] += slot["asked"]
         blocked[slot["country"]] += slot.get("blocks", 0)
     most = Counter[str]()
-    for (country, purge_at), units in asked.items():
+    for (country, began_at), units in asked.items():
         # This slot and the one before it: a burst that begins at the end of one is in both.
-        if purge_at - country_units.KEPT_SLOT >= slot_of(now) - SLOT:
+        if began_at >= slot_of(now) - SLOT:
             most[country] = max(most[country], units)
     until = slot_of(now) - UNJUDGED
     for country in sorted({*most, *blocked}):

@@ -21,6 +21,11 @@ def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ..
     return tuple(map(get_provider, _names(channel, test=test)))
 
 
+def all_providers_for(channel: Channel) -> tuple[Provider, ...]:
+    """Return the providers of a channel, then those of its test notifications."""
+    return (*providers_for(channel), *providers_for(channel, test=True))
+
+
 def is_configured(channel: Channel, *, test: bool = False) -> bool:
     """Return whether a channel has a provider, without creating one."""
     return bool(_names(channel, test=test))

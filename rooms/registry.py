@@ -75,7 +75,7 @@ def takes_messages(slug: str | None) -> bool:
     return room is not None and room.obstacle is None
 
 
-def reason_of(document: RoomDocument) -> str | None:
+def disabled_reason_of(document: RoomDocument) -> str | None:
     """Return why a room is disabled, as a sentence. None: it is enabled."""
     return None if document["enabled"] else document.get("disabled_reason") or BY_STAFF
 
@@ -274,7 +274,7 @@ def _load() -> Mapping[str, Room]:
 
 
 def _room(document: RoomDocument) -> Room:
-    reason = reason_of(document)
+    reason = disabled_reason_of(document)
     return Room(
         slug=document["_id"],
         kind=document["kind"],

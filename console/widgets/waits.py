@@ -10,7 +10,7 @@ from delivery import provider_pauses
 from delivery.provider_pauses import Pause
 from domain.channels import Channel
 from domain.wait_reasons import OUTAGES, WaitReason
-from providers.registry import providers_for
+from providers.registry import all_providers_for
 
 from ..texts.labels import provider_label
 from ..texts.wait_reasons import GOALS, WAIT_LABELS, WAITS_UNTIL
@@ -62,11 +62,7 @@ def find_pauses() -> Pauses:
     paused = provider_pauses.pauses()
     found: dict[Channel, str] = {}
     for channel in Channel if paused else ():
-        names = [
-            provider.name
-            for test in (False, True)
-            for provider in providers_for(channel, test=test)
-        ]
+        names = [provider.name for provider in all_providers_for(channel)]
         for pause in (paused[name] for name in names if name in paused):
             found.setdefault(channel, pause_text(pause))
     return found

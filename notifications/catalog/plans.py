@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from domain.channels import INBOX, Channel
-from domain.plans import MAX_STEPS, Plan, Step, Until
-from domain.stored import known_member
+from domain.plans import MAX_STEPS, Plan, Step, Until, until_of
 from domain.time import MAX_TTL
 
 from ..documents.catalog import NotificationTypeDocument, PlanStep, TypePlan
@@ -143,7 +142,7 @@ def plan_of(document: NotificationTypeDocument) -> Plan | None:
     """Return the plan of a stored type, which its fallback channel may stand for."""
     if (stored := document.get("plan")) is not None:
         return Plan(
-            until=known_member(stored["until"], otherwise=Until.ACTED),
+            until=until_of(stored["until"]),
             steps=tuple(_step_of(step) for step in stored["steps"]),
         )
     if (channel := document.get("fallback_channel")) is None:

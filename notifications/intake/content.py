@@ -160,7 +160,7 @@ def check_texts(
     are_channels_named: bool,
     problems: ProblemCollector,
 ) -> None:
-    """Add a problem if a text on a named channel would have more parts than its type allows."""
+    """Add a problem for a text on a named channel that the rules of its type refuse."""
     for delivery in () if problems.problems or not are_channels_named else deliveries:
         if delivery.channel.pays_by_part and delivery.status is S.PENDING:
             reason = find_text_problem(
@@ -181,6 +181,14 @@ def find_text_problem(
     rules: TextRules,
 ) -> str | None:
     """Return why the rules of its type refuse a text, as a sentence, or None."""
+    text = text_of(channel, content, data=data, recipient=recipient)
+    return None if text is None else rules.problem(encode(text, smart=False))
+
+
+def text_of(
+    channel: Channel, content: Content, *, data: Mapping[str, Any], recipient: Recipient
+) -> str | None:
+    """Return the text of a message, or None if its template can't be rendered."""
     try:
         message = rendering.render_message(
             channel=channel, content=content, data=data, recipient=recipient
@@ -188,7 +196,7 @@ def find_text_problem(
     except TemplateError:
         # Found by the check of the template.
         return None
-    return rules.problem(encode(message.text, smart=False))
+    return message.text
 
 
 def compose_content(

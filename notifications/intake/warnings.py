@@ -19,10 +19,9 @@ from rooms import registry as rooms
 
 from ..catalog import limits, types
 from ..content import rendering
-from ..content.engine import TemplateError
 from ..content.templates import missing_opt_out
 from ..validation import FieldProblem
-from .content import find_text_problem
+from .content import find_text_problem, text_of
 
 WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
@@ -69,7 +68,7 @@ def mismatch_warnings(found: Sequence[FieldProblem]) -> tuple[AcceptanceWarning,
 def find_warnings(
     notification: NewNotification, *, are_channels_named: bool, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
-    """Return the channels that will probably not send. Raises PyMongoError.
+    """Return what is doubtful about an accepted notification. Raises PyMongoError.
 
     Takes one read for a WhatsApp message without a template, and one for a push that the request
     names; otherwise none.
@@ -108,13 +107,12 @@ def _find_suppressed(
 def _find_refused_texts(notification: NewNotification) -> Iterator[AcceptanceWarning]:
     """Yield the channels whose text the rules of its type refuse. On a named one, none is left."""
     content, data = notification.content, notification.data
-    for delivery in notification.deliveries:
-        if not delivery.channel.pays_by_part or delivery.status is not DeliveryStatus.PENDING:
-            continue
-        if (secret := notification.secret) is not None:
-            content, data = secret.unmask(notification.content), secret.data
+    channels = [*_channels_of_texts(notification)]
+    if channels and (secret := notification.secret) is not None:
+        content, data = secret.unmask(content), secret.data
+    for channel in channels:
         problem = find_text_problem(
-            delivery.channel,
+            channel,
             content,
             data=data,
             recipient=notification.recipient,
@@ -122,9 +120,7 @@ def _find_refused_texts(notification: NewNotification) -> Iterator[AcceptanceWar
         )
         if problem is not None:
             detail = f"It fails when it is sent: {problem}"
-            yield AcceptanceWarning(
-                channel=delivery.channel, code=FailureCode.TOO_LARGE, detail=detail
-            )
+            yield AcceptanceWarning(channel=channel, code=FailureCode.TOO_LARGE, detail=detail)
 
 
 def _find_missing_opt_outs(notification: NewNotification) -> Iterator[AcceptanceWarning]:
@@ -132,26 +128,23 @@ def _find_missing_opt_outs(notification: NewNotification) -> Iterator[Acceptance
     content = notification.content
     if notification.category is not Category.MARKETING or content.template_id is not None:
         return
-    for delivery in notification.deliveries:
-        if not delivery.channel.pays_by_part or delivery.status is not DeliveryStatus.PENDING:
-            continue
-        try:
-            message = rendering.render_message(
-                channel=delivery.channel,
-                content=content,
-                data=notification.data,
-                recipient=notification.recipient,
-            )
-        except TemplateError:
-            # Found by the check of the template.
-            continue
-        locales = (notification.recipient.locale, None)
-        if (sentence := missing_opt_out(message.text, locales=locales)) is not None:
+    locales = (notification.recipient.locale, None)
+    for channel in _channels_of_texts(notification):
+        text = text_of(channel, content, data=notification.data, recipient=notification.recipient)
+        sentence = None if text is None else missing_opt_out(text, locales=locales)
+        if sentence is not None:
             yield AcceptanceWarning(
-                channel=delivery.channel,
+                channel=channel,
                 code=WarningCode.OPT_OUT_MISSING,
-                detail=f"A marketing {delivery.channel.spec.label} says how to opt out: {sentence}",
+                detail=f"A marketing {channel.spec.label} says how to opt out: {sentence}",
             )
+
+
+def _channels_of_texts(notification: NewNotification) -> Iterator[Channel]:
+    """Yield the channels of the deliveries whose text costs by its parts."""
+    for delivery in notification.deliveries:
+        if delivery.channel.pays_by_part and delivery.status is DeliveryStatus.PENDING:
+            yield delivery.channel
 
 
 def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceWarning]:

@@ -41,6 +41,7 @@ def shortest_lags(providers: Collection[str], *, now: datetime) -> dict[str, tim
             hint="evt_provider",
         )
         for event in events:
+            # The oldest counts, which comes last.
             key = (provider, event["notification_id"], event["channel"])
             applied[key] = event["expires_at"] - EVENT_RETENTION
     if not applied:

@@ -11,10 +11,9 @@ from domain.channels import PUSH, Channel
 from domain.content import Content, Recipient
 from domain.daily_units import UnitUse
 from domain.errors import FailureCode
-from domain.plans import FIRST_STEP, Until
+from domain.plans import FIRST_STEP, Until, until_of
 from domain.retry import RetryState
 from domain.states import OPEN, AttemptStatus, Category, DeliveryStatus, Priority
-from domain.stored import known_member
 from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 
@@ -258,7 +257,7 @@ def claimed_delivery_of(
         ambiguous_provider=delivery.get("ambiguous_provider"),
         failed_over_from=delivery.get("failed_over_from"),
         step=_step_of(delivery),
-        plan_until=known_member(document.get("plan_until", Until.DELIVERED), otherwise=Until.ACTED),
+        plan_until=until_of(document.get("plan_until", Until.DELIVERED)),
         skip_if_late=None if late is None else timedelta(seconds=late),
         digest_id=delivery.get("digest_id"),
         digest_epoch=delivery.get("digest_epoch") or 0,

@@ -47,6 +47,11 @@ def slots_since(since: datetime, *, now: datetime) -> list[CountryUnitsDocument]
     return list(country_units().find({"purge_at": {"$gte": first, "$lte": last}}))
 
 
+def began_at(slot: CountryUnitsDocument) -> datetime:
+    """Return when the ten minutes of a counter began."""
+    return slot["purge_at"] - KEPT_SLOT
+
+
 def asked_units(country: str, *, since: datetime, until: datetime) -> list[int]:
     """Return the asked parts of each ten minutes to a country. Raises PyMongoError."""
     sums: Counter[datetime] = Counter()

@@ -364,7 +364,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     if s.uncounted:
         changes["ready_at"] = s.next_attempt_at
         if s.code is not FailureCode.QUIET_HOURS:
-            changes |= _held_until(s, now)
+            changes |= _held_changes(s, now)
         changes["uncounted_attempts"] = s.claimed.uncounted_attempts + 1
     if s.status is S.PENDING and s.code is FailureCode.CHANNEL_UNAVAILABLE:
         changes |= with_hold(
@@ -396,7 +396,7 @@ def _not_sent_fields(unsent: NotSent, now: datetime) -> dict[str, Any]:
     if unsent.status is S.PENDING:
         fields["ready_at"] = unsent.next_attempt_at
     if unsent.code in _OUTAGE_CODES:
-        fields |= _held_until(unsent, now)
+        fields |= _held_changes(unsent, now)
     if unsent.hold is not None:
         fields |= with_hold(unsent.claimed, unsent.hold)
     if "failed_at" in fields and (hold := unsent.hold or unsent.claimed.hold) is not None:
@@ -411,7 +411,7 @@ def _not_sent_fields(unsent: NotSent, now: datetime) -> dict[str, Any]:
     }
 
 
-def _held_until(held: Settlement | NotSent, now: datetime) -> dict[str, Any]:
+def _held_changes(held: Settlement | NotSent, now: datetime) -> dict[str, Any]:
     """Return the change that adds a wait to the time for which outages have held a delivery."""
     if held.next_attempt_at is None or held.next_attempt_at <= now:
         return {}

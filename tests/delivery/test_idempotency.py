@@ -266,8 +266,8 @@ def test_repeat_whose_request_would_begin_after_the_window_is_not_sent(
 
 
 def let_send(monkeypatch: pytest.MonkeyPatch, *providers: ScriptedProvider) -> None:
-    for module in (pipeline, idempotency):
-        monkeypatch.setattr(module, "providers_for", lambda _channel, **_: providers)
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: providers)
+    monkeypatch.setattr(idempotency, "all_providers_for", lambda _channel: providers)
 
 
 def test_repeat_is_not_sent_by_the_account_that_took_the_place_of_the_first(
