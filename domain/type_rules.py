@@ -80,6 +80,11 @@ class Finding:
     detail: str
     line: int | None = None
 
+    @property
+    def text(self) -> str:
+        """The detail, after the line if known."""
+        return self.detail if self.line is None else f"Line {self.line}: {self.detail}"
+
 
 class _Environment(Environment):
     loop_iteration_limit = _MAX_LOOPS

@@ -17,6 +17,7 @@ import msgspec
 
 from domain import type_rules
 from domain.stored import struct_from_stored
+from domain.type_rules import Finding
 from notifications.documents.catalog import (
     NOTIFICATION_TYPES,
     TEMPLATE_VERSIONS,
@@ -63,6 +64,11 @@ class NewContent:
     replaces: str | None
     may_break: bool = True
     """Whether its schema may refuse data that the published one takes."""
+
+    @property
+    def texts(self) -> Parts:
+        """The parts, without languages that have none."""
+        return {language: dict(texts) for language, texts in self.parts.items() if texts}
 
 
 class Outcome(StrEnum):
@@ -169,7 +175,10 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
         try:
             change = _plan_change(each, before, present.get(each.slug))
         except InvalidRequestError as refused:
-            problems += problems_of(index, refused)
+            problems += [
+                FieldProblem(f"/types/{index}{problem.pointer}", problem.code, problem.detail)
+                for problem in refused.problems
+            ]
             continue
         changes.append(change)
         was = present[each.slug].revision if before is not None else None
@@ -180,11 +189,6 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
     if conflicts:
         raise RevisionConflictError(conflicts)
     return changes
-
-
-def problems_of(index: int, refused: InvalidRequestError) -> list[FieldProblem]:
-    """Return the problems of a type with their pointers into the request."""
-    return [FieldProblem(f"/types/{index}{p.pointer}", p.code, p.detail) for p in refused.problems]
 
 
 def validate(new: NewContent, before: NotificationTypeDocument | None) -> dict[str, Any]:
@@ -201,11 +205,34 @@ def validate(new: NewContent, before: NotificationTypeDocument | None) -> dict[s
         ) from None
 
 
+def find_faults(slug: str, fields: Mapping[str, Any], parts: Parts) -> list[Finding]:
+    """Return why a push refuses texts: their faults or, if there are none, what they expose.
+
+    ``fields`` are those of the type as they are stored.
+    """
+    # A shipped type without parts has its files, which a request doesn't remove.
+    has_texts = parts or templates.shipped_texts(slug)
+    if has_texts and (faults := linting.lint_parts(slug, fields, parts)):
+        return [
+            Finding(
+                code=fault.code,
+                pointer=linting.field_problem(fault).pointer,
+                detail=fault.reason,
+                line=fault.line,
+            )
+            for fault in faults
+        ]
+    pointer = "/definition/sensitive_variables"
+    return [
+        Finding(code=fault.code, pointer=pointer, detail=fault.place)
+        for fault in linting.find_exposures(slug, fields, parts)
+    ]
+
+
 def _plan_change(
     new: NewContent, before: NotificationTypeDocument | None, present: TypeContent | None
 ) -> Change:
-    fields = validate(new, before)
-    parts = {language: dict(texts) for language, texts in new.parts.items() if texts}
+    fields, parts = validate(new, before), new.texts
     content = TypeContent(
         slug=new.slug,
         definition=definition_of(fields),
@@ -216,15 +243,9 @@ def _plan_change(
         return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
     if present is not None and not new.may_break:
         _check_compatibility(present.definition, content.definition)
-    # A shipped type without parts has its files, which a request doesn't remove.
-    if (parts or templates.shipped_texts(new.slug)) and (
-        faults := linting.lint_parts(new.slug, fields, parts)
-    ):
-        raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
-    if faults := linting.find_exposures(new.slug, fields, parts):
-        pointer = "/definition/sensitive_variables"
+    if faults := find_faults(new.slug, fields, parts):
         raise InvalidRequestError(
-            [FieldProblem(pointer, fault.code, fault.place) for fault in faults]
+            [FieldProblem(fault.pointer, fault.code, fault.text) for fault in faults]
         )
     return Change(
         content=content,

@@ -10,7 +10,7 @@ from domain.type_rules import Finding, Parts
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 
 from ..validation import InvalidRequestError
-from . import linting, type_files
+from . import type_files
 from .type_files import NewContent
 
 log = structlog.get_logger(__name__)
@@ -48,14 +48,12 @@ def _lint_type(new: NewContent, before: NotificationTypeDocument | None) -> Iter
             yield Finding(code=problem.code, pointer=problem.pointer, detail=problem.detail)
         return
     # The rules read a text with the same care as a renderer, so it must be within its limits.
-    faults = linting.lint_parts(new.slug, fields, new.parts) if new.parts else ()
-    for fault in faults:
-        pointer = linting.field_problem(fault).pointer
-        yield Finding(code=fault.code, pointer=pointer, detail=fault.reason, line=fault.line)
-    if not faults:
-        yield from find_advice(
-            new.slug,
-            type_files.definition_of(fields),
-            new.parts,
-            published=type_files.definition_of(before) if before else None,
-        )
+    if faults := type_files.find_faults(new.slug, fields, new.texts):
+        yield from faults
+        return
+    yield from find_advice(
+        new.slug,
+        type_files.definition_of(fields),
+        new.texts,
+        published=type_files.definition_of(before) if before else None,
+    )

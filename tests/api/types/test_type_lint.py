@@ -15,6 +15,26 @@ from tests.support.tables import each_case
 STRICT = {"type": "object", "properties": {"parcel": {"type": "string"}}, "required": ["parcel"]}
 
 
+EXPOSING: dict[str, Any] = {
+    **PARCEL,
+    "definition": {
+        **PARCEL["definition"],
+        "sensitive_variables": ["parcel"],
+        "approved_templates": [
+            {
+                "locale": "pt",
+                "name": "lost",
+                "language": "pt_PT",
+                "parameters": ["parcel"],
+                "body": "At {{1}}.example.com now",
+            }
+        ],
+    },
+    "parts": {},
+}
+"""Its texts are those of the channel's provider."""
+
+
 def lint(app: App, *each: dict[str, Any]) -> list[tuple[str, str, int | None]]:
     answer = app.post("/type-files/lint", {"types": list(each)})
     assert answer.status_code == 200, answer.content
@@ -57,6 +77,8 @@ def test_finding_names_its_type_place_and_page(app: App) -> None:
             with_parts("{{ note }}", example_data={"parcel": "7", "note": "N"}),
             *("unknown_variable", "/parts/default/body", 1),
         ),
+        (PARCEL | {"slug": "order_shipped", "parts": {}}, "required", "/parts", None),
+        (EXPOSING, "sensitive_in_url", "/definition/sensitive_variables", None),
     ],
 )
 def test_what_a_push_refuses_is_found(
