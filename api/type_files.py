@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE
@@ -11,7 +11,7 @@ from msgspec import Meta
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
-from domain.type_rules import Rule
+from domain.type_rules import Finding, Rule
 from notifications.catalog import types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import type_files, type_lint
@@ -30,9 +30,10 @@ from notifyproject.platform.audit import Unaudited
 
 from .http import paging
 from .http.body import MAX_BYTES_BULK, MAX_DEPTH, check_values, convert, decode, read_body
+from .http.field_hints import HintBudget
 from .http.fields import TypeSlug
 from .http.paging import PageView
-from .http.problems import INSUFFICIENT_SCOPE, REVISION_CONFLICT, VERSION_CONFLICT
+from .http.problems import INSUFFICIENT_SCOPE, REVISION_CONFLICT, VERSION_CONFLICT, ApiError
 from .http.rendering import Response
 from .http.requests import ClientRequest
 from .openapi.operations import operation
@@ -50,6 +51,7 @@ EXAMPLE_DEFINITION = {
     "example_data": {"video_title": "Sunrise", "amount": "49.90"},
 }
 RULES = frozenset(Rule)
+Slug = Annotated[str, Meta(min_length=1, max_length=64, examples=["payment_confirmed"])]
 Revision = Annotated[str, Meta(min_length=32, max_length=32, examples=[EXAMPLE_REVISION])]
 
 
@@ -73,7 +75,7 @@ class TypeFileList(PageView[TypeFileView], kw_only=True, frozen=True):
 class TypeFileRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A type to store, with all texts of its template."""
 
-    slug: Annotated[str, Meta(min_length=1, max_length=64, examples=["payment_confirmed"])]
+    slug: Slug
     revision: Annotated[
         Revision | None,
         Meta(description="The revision that this one was made from; null: the type is new."),
@@ -114,7 +116,16 @@ class TypeLintRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     types: Annotated[list[TypeFileRequest], Meta(min_length=1, max_length=MAX_TYPES)]
 
 
-R = TypeVar("R", TypeFilesRequest, TypeLintRequest)
+class NamedType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A type to check, of which the slug alone is read."""
+
+    slug: Slug
+
+
+class NamedTypesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The types to check, of which any may have the wrong structure."""
+
+    types: Annotated[list[NamedType], Meta(min_length=1, max_length=MAX_TYPES)]
 
 
 class TypeChangeView(msgspec.Struct, kw_only=True, frozen=True):
@@ -184,7 +195,11 @@ def push_type_files(request: ClientRequest) -> Response:
     make a critical or sensitive type less safe need the scope `types:admin`, as for a single type.
     To publish a schema that refuses what the published one takes needs `confirm_breaking`.
     """
-    body = _read(request, TypeFilesRequest)
+    raw = _read(request)
+    for index, each in enumerate(_listed_types(raw)):
+        check_values(each, pointer=f"/types/{index}")
+    body = convert(raw, TypeFilesRequest)
+    _check_unique([each.slug for each in body.types])
     problems = ProblemCollector()
     problems.check_one_line(body.note, "/note")
     confirmed, named = set(body.confirm_breaking), {each.slug for each in body.types}
@@ -231,22 +246,28 @@ def lint_type_files(request: ClientRequest) -> Response:
 
     `notify lint` runs the same rules on files. Only this operation knows the published schema.
     """
-    body = _read(request, TypeLintRequest)
-    new = _contents(body.types)
-    found = type_lint.lint_types(new)
+    raw = _read(request)
+    slugs = _read_slugs(raw)
+    budget = HintBudget()
+    read: list[TypeFileRequest] = []
+    found: dict[str, Sequence[Finding]] = {}
+    for slug, each in zip(slugs, _listed_types(raw), strict=True):
+        try:
+            check_values(each)
+            read.append(convert(each, TypeFileRequest, budget=budget))
+        except ApiError as refused:
+            found[slug] = [
+                Finding(code=problem.code, pointer=problem.pointer, detail=problem.detail)
+                for problem in refused.errors
+            ]
+    new = _contents(read)
+    found |= zip([each.slug for each in new], type_lint.lint_types(new), strict=True)
     return Response(
         FindingsView(
             findings=[
-                FindingView(
-                    type=each.slug,
-                    code=finding.code,
-                    pointer=f"/types/{index}{finding.pointer}",
-                    line=finding.line,
-                    detail=finding.detail,
-                    docs=f"{LINT_PAGE}#{finding.code}" if finding.code in RULES else LINT_PAGE,
-                )
-                for index, (each, of_type) in enumerate(zip(new, found, strict=True))
-                for finding in of_type
+                _finding_view(finding, slug, index)
+                for index, slug in enumerate(slugs)
+                for finding in found[slug]
             ]
         )
     )
@@ -264,24 +285,47 @@ def _contents(given: Sequence[TypeFileRequest]) -> list[NewContent]:
     ]
 
 
-def _read(request: ClientRequest, structure: type[R]) -> R:
+def _read(request: ClientRequest) -> dict[str, Any]:
+    """Return a body, of which all but the types is checked for what can't be stored."""
     raw = decode(
         read_body(request._request, limit=MAX_BYTES_BULK), max_depth=MAX_DEPTH + OUTER_LEVELS
     )
-    given = raw.get("types")
     check_values({name: value for name, value in raw.items() if name != "types"})
-    for index, each in enumerate(given if isinstance(given, list) else ()):
-        if isinstance(each, Mapping):
-            check_values(each, pointer=f"/types/{index}")
-    body = convert(raw, structure)
+    return raw
+
+
+def _read_slugs(raw: Mapping[str, Any]) -> list[str]:
+    """Return the slugs of types of which any may have the wrong structure. Raises ApiError."""
+    given = raw.get("types")
+    if isinstance(given, list):
+        named = [
+            {name: value for name, value in each.items() if name == "slug"}
+            if isinstance(each, Mapping)
+            else each
+            for each in given
+        ]
+        raw = {**raw, "types": named}
+    slugs = [each.slug for each in convert(raw, NamedTypesRequest).types]
+    for index, slug in enumerate(slugs):
+        check_values({"slug": slug}, pointer=f"/types/{index}")
+    _check_unique(slugs)
+    return slugs
+
+
+def _listed_types(raw: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    given = raw.get("types")
+    listed = given if isinstance(given, list) else []
+    return [each if isinstance(each, Mapping) else {} for each in listed]
+
+
+def _check_unique(slugs: Sequence[str]) -> None:
     problems = ProblemCollector()
     seen: set[str] = set()
-    for index, of_type in enumerate(body.types):
-        if of_type.slug in seen:
+    for index, slug in enumerate(slugs):
+        if slug in seen:
             problems.add(f"/types/{index}/slug", "duplicate", "Another type has this slug.")
-        seen.add(of_type.slug)
+        seen.add(slug)
     problems.raise_if_any()
-    return body
 
 
 def _store(
@@ -323,6 +367,17 @@ def _file_view(content: TypeContent) -> TypeFileView:
         version=content.version,
         definition=dict(content.definition),
         parts={language: dict(texts) for language, texts in content.parts.items()},
+    )
+
+
+def _finding_view(finding: Finding, slug: str, index: int) -> FindingView:
+    return FindingView(
+        type=slug,
+        code=finding.code,
+        pointer=f"/types/{index}{finding.pointer}",
+        line=finding.line,
+        detail=finding.detail,
+        docs=f"{LINT_PAGE}#{finding.code}" if finding.code in RULES else LINT_PAGE,
     )
 
 

@@ -95,6 +95,43 @@ def test_refused_definition_hides_no_findings_of_others(app: App) -> None:
     ]
 
 
+@each_case(
+    "file, code, pointer",
+    [
+        ({"slug": "a"}, "required", "/definition"),
+        ({"slug": "a", "definition": []}, "wrong_type", "/definition"),
+        (PARCEL | {"slug": "a", "parts": {"pt": {"fax": "A"}}}, "unknown_field", "/parts/pt/fax"),
+        (PARCEL | {"slug": "a", "more": 1}, "unknown_field", "/more"),
+        (with_parts("A\0") | {"slug": "a"}, "nul_character", "/parts/default/body"),
+    ],
+)
+def test_wrong_structure_hides_no_findings_of_others(
+    app: App, file: dict[str, Any], code: str, pointer: str
+) -> None:
+    assert lint(app, file, with_parts("A http://b.example")) == [
+        (code, f"/types/0{pointer}", None),
+        ("insecure_link", "/types/1/parts/default/body", 1),
+    ]
+
+
+@each_case(
+    "body, code, pointer",
+    [
+        ({"types": []}, "out_of_range", "/types"),
+        ({"types": 5}, "wrong_type", "/types"),
+        ({"types": [5]}, "wrong_type", "/types/0"),
+        ({"types": [PARCEL], "more": 1}, "unknown_field", "/more"),
+        ({"types": [PARCEL, PARCEL]}, "duplicate", "/types/1/slug"),
+        ({"types": [PARCEL | {"slug": 5}]}, "wrong_type", "/types/0/slug"),
+        ({"types": [PARCEL | {"slug": "a\0"}]}, "nul_character", "/types/0/slug"),
+        ({"types": [{"more": 1}]}, "required", "/types/0/slug"),
+    ],
+)
+def test_wrong_list_is_refused(app: App, body: dict[str, Any], code: str, pointer: str) -> None:
+    answer = app.post("/type-files/lint", body)
+    assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
+
+
 def test_rule_that_fails_hides_no_findings_of_others(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
