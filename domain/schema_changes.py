@@ -66,6 +66,11 @@ def _joined(schema: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, A
     return joined
 
 
+def pointer_token(name: str) -> str:
+    """Return a property's name as a token of a JSON Pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 def as_mapping(value: Any) -> Mapping[str, Any]:
     """Return a value if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else _ANYTHING
@@ -107,7 +112,7 @@ def _inner_pairs(
         for name in {**now, **was}:
             pair = was.get(name, other_was), now.get(name, other_now)
             if False not in pair:
-                yield (*pair, f"{place}/properties/{name}")
+                yield (*pair, f"{place}/properties/{pointer_token(name)}")
         if other_was is not False and other_now is not False:
             yield other_was, other_now, f"{place}/additionalProperties"
     if "array" in types:
@@ -120,13 +125,13 @@ def _compare_fields(
     required = set(old.get("required", ()))
     for name in dict.fromkeys(new.get("required", ())):
         if name not in required:
-            yield f"{place}/properties/{name}", "It is newly required."
+            yield f"{place}/properties/{pointer_token(name)}", "It is newly required."
     if new.get("additionalProperties") is False:
         if old.get("additionalProperties") is not False:
             yield f"{place}/additionalProperties", "Other fields are no longer taken."
         for name in as_mapping(old.get("properties")):
             if name not in as_mapping(new.get("properties")):
-                yield f"{place}/properties/{name}", "It is no longer taken."
+                yield f"{place}/properties/{pointer_token(name)}", "It is no longer taken."
 
 
 def _compare_values(

@@ -232,6 +232,11 @@ def pointer_token(key: str) -> str:
     return escaped.encode(errors="replace").decode()
 
 
+def pointer_name(token: str) -> str:
+    """Return the name that a token of a JSON Pointer stands for."""
+    return token.replace("~1", "/").replace("~0", "~")
+
+
 def suggest(name: str, *names: str, inner: Iterable[str] = ()) -> str:
     """Return `` Did you mean `user_id`?`` with the name most like an unknown one, or an empty text.
 

@@ -7,7 +7,12 @@ from typing import Any, TypeVar
 import msgspec
 from pymongo.errors import PyMongoError
 
-from notifications.validation import FieldProblem, InvalidRequestError, ProblemCollector
+from notifications.validation import (
+    FieldProblem,
+    InvalidRequestError,
+    ProblemCollector,
+    pointer_name,
+)
 
 from .problems import ApiError
 
@@ -53,7 +58,7 @@ def further_problems(
 
 def _remove(body: Any, pointer: str) -> None:
     """Remove the field at a pointer, and a list with an invalid item."""
-    *path, last = [_name(token) for token in pointer.split("/")[1:]] or [""]
+    *path, last = [pointer_name(token) for token in pointer.split("/")[1:]] or [""]
     parents: list[tuple[Any, str]] = []
     holder = body
     for name in path:
@@ -74,10 +79,6 @@ def _inside(holder: Any, name: str) -> Any:
     if isinstance(holder, list) and name.isdigit() and int(name) < len(holder):
         return holder[int(name)]
     return None
-
-
-def _name(token: str) -> str:
-    return token.replace("~1", "/").replace("~0", "~")
 
 
 def _converted(body: Mapping[str, Any], structure: type[T]) -> T | None:

@@ -23,7 +23,12 @@ from notifications.content.reminders import EVENT_VARIABLES
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.intake.requests import NotificationRequest
 from notifications.models.notification import SUBJECT_LENGTH
-from notifications.validation import FieldProblem, InvalidRequestError, ProblemCollector
+from notifications.validation import (
+    FieldProblem,
+    InvalidRequestError,
+    ProblemCollector,
+    pointer_name,
+)
 
 from ..texts.labels import CHANNELS
 from . import fields, recipients
@@ -218,9 +223,9 @@ class MessageForm(forms.Form):
     def _input_of(self, pointer: str) -> str | None:
         first, _, rest = pointer.removeprefix("/").partition("/")
         if first == "data":
-            token = rest.split("/")[0].replace("~1", "/").replace("~0", "~")
-            name = f"{PREFIX}{token}"
-            if token in EVENT_VARIABLES and name not in self.fields:
+            variable = pointer_name(rest.split("/")[0])
+            name = f"{PREFIX}{variable}"
+            if variable in EVENT_VARIABLES and name not in self.fields:
                 name = "event_at"
         elif first == "content":
             name = rest.split("/")[0]

@@ -58,6 +58,13 @@ SHORT_B = {"$ref": "#/$defs/b", "maxLength": 5}
         (with_a({"minimum": 1}), with_a({"exclusiveMinimum": 1}), f"{A}/exclusiveMinimum"),
         (with_a({"enum": ["ab"]}), with_a({"maxLength": 1}), f"{A}/maxLength"),
         (with_a({"$ref": "#/$defs/b"}, **B), with_a(SHORT_B, **B), f"{A}/maxLength"),
+        (OBJECT, {**OBJECT, "required": ["a/b~c"]}, "/properties/a~1b~0c"),
+        (OBJECT, {**OBJECT, "properties": {"a/b": TEXT}}, "/properties/a~1b/type"),
+        (
+            {**OBJECT, "properties": {"a/b": TEXT}},
+            {**OBJECT, "additionalProperties": False},
+            "/properties/a~1b",
+        ),
     ],
 )
 def test_narrower_schema_breaks(before: Any, after: Any, place: str) -> None:
