@@ -117,6 +117,7 @@ def test_findings_are_json_for_other_programs(tmp_path: Path) -> None:
         ("schema.json", "true", "schema.json:1: wrong_type: Expected an object."),
         ("schema.json", "[]", "schema.json:1: wrong_type: Expected an object."),
         ("schema.json", '{"properties": 5}', "schema.json:1: invalid: 5 is not of type"),
+        ("schema.json", '{"properties":\n{"a/b": 5}}', "schema.json:2: invalid: 5 is not of type"),
     ],
 )
 def test_wrong_shape_is_found_and_hides_no_findings_of_others(
@@ -147,6 +148,7 @@ def test_server_and_names_are_checked(words: tuple[str, ...], code: int, tmp_pat
         ('{\n"properties": {\n"a": {},\n"b": {\n"type": 1}}}', "properties/b/type", 5),
         ('{\n"properties": {\n"a": {}}}', "properties/zzz", 2),
         ("name: x\nchannels:\n- email\n", "channels/0", 2),
+        ('{\n"properties": {\n"a": {},\n"from/to~": {}}}', "properties/from~1to~0", 4),
         ("", "channels", 1),
         ("x", "", 1),
     ],

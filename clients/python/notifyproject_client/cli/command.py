@@ -19,11 +19,11 @@ import httpx
 from . import files, generate, lint, validate
 from .files import FileError, TypeFiles
 from .first_type import FIRST_SLUG, write_first_type
-from .lint import Finding
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
 from .profiles import FILE as PROFILES
 from .profiles import Profile, ProfileError, find_profile
+from .rules.type_rules import Finding
 from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerError, ServerType
 
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)

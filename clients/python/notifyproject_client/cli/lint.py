@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from jsonschema_rs import Draft202012Validator, ValidationError
 from . import files
 from .files import TypeFiles
 from .rules import type_rules
+from .rules.schema_changes import pointer_token
+from .rules.type_rules import Finding
 
 PAGE = "docs/reference/lint.md"
 _SHAPES: Mapping[str, tuple[type, str]] = {
@@ -21,44 +23,30 @@ _SHAPES: Mapping[str, tuple[type, str]] = {
 """The fields that the rules read into."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What a rule found. ``pointer`` is the place in a request with the types in their order."""
-
-    code: str
-    pointer: str
-    detail: str
-    line: int | None
-
-
 def find_without_server(types: Mapping[str, TypeFiles]) -> Iterator[Finding]:
-    """Yield what the rules find that need no server, or what they can't read of a type."""
+    """Yield what the rules find that need no server, or what they can't read of a type.
+
+    The pointers are those of a request with the types in their order.
+    """
     for index, each in enumerate(types.values()):
         wrong = [*_find_wrong_shapes(each.definition)]
         for found in wrong or type_rules.find(each.definition, each.parts):
-            pointer = f"/types/{index}{found.pointer}"
-            yield Finding(code=found.code, pointer=pointer, detail=found.detail, line=found.line)
+            yield replace(found, pointer=f"/types/{index}{found.pointer}")
 
 
-def _find_wrong_shapes(definition: Mapping[str, Any]) -> Iterator[type_rules.Finding]:
+def _find_wrong_shapes(definition: Mapping[str, Any]) -> Iterator[Finding]:
     for name, (shape, called) in _SHAPES.items():
         if name in definition and not isinstance(definition[name], shape):
             reason = f"Expected {called}."
-            yield type_rules.Finding(
-                code="wrong_type", pointer=f"/definition/{name}", detail=reason
-            )
+            yield Finding(code="wrong_type", pointer=f"/definition/{name}", detail=reason)
     if isinstance(schema := definition.get("schema"), dict):
         try:
             Draft202012Validator(schema, offline=True)
         except ValidationError as error:
-            place = "".join(f"/{each}" for each in error.instance_path)
-            yield type_rules.Finding(
-                code="invalid", pointer=f"/definition/schema{place}", detail=error.message
-            )
+            place = "/".join(("/definition/schema", *map(path_token, error.instance_path)))
+            yield Finding(code="invalid", pointer=place, detail=error.message)
         except ValueError as error:  # Nested too deeply for the library
-            yield type_rules.Finding(
-                code="invalid", pointer="/definition/schema", detail=str(error)
-            )
+            yield Finding(code="invalid", pointer="/definition/schema", detail=str(error))
 
 
 def place(slugs: Sequence[str], pointer: str) -> tuple[str, str, str]:
@@ -74,14 +62,21 @@ def place(slugs: Sequence[str], pointer: str) -> tuple[str, str, str]:
             return slug, files.DEFINITION, "/".join(rest)
 
 
+def path_token(key: str | int) -> str:
+    """Return a name or an index as a part of a path that :func:`line_of` takes."""
+    return pointer_token(str(key))
+
+
 def line_of(path: Path, within: str) -> int:
     """Return the line of a path such as ``properties/days`` in a JSON or YAML file, at least 1.
 
-    Where the file has no such name, it is the line of the last one that it has.
+    Its names are escaped as in a JSON Pointer: ``properties/from~1to``. Where the file has no such
+    name, it is the line of the last one that it has.
     """
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     at = 0
-    for name in within.split("/") if within else ():
+    for token in within.split("/") if within else ():
+        name = token.replace("~1", "/").replace("~0", "~")
         quoted = json.dumps(name, ensure_ascii=False)
         places = [text.find(form, at) for form in (f"{quoted}:", f"{name}:")]
         at = min((place for place in places if place >= 0), default=at)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import httpx
 
 from .files import TypeFiles
-from .lint import Finding
+from .rules.type_rules import Finding
 
 PATH = "/api/v1/type-files"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
@@ -94,15 +94,7 @@ class Server:
         Raises InvalidTypesError, ConflictError, and ServerError.
         """
         body = {
-            "types": [
-                {
-                    "slug": each.slug,
-                    "revision": each.revision,
-                    "definition": each.files.definition,
-                    "parts": each.files.parts,
-                }
-                for each in types
-            ],
+            "types": [_type_body(each) for each in types],
             "publish": publish,
             "dry_run": dry_run,
             "note": note,
@@ -113,16 +105,7 @@ class Server:
 
     def lint(self, types: Sequence[LocalType]) -> list[Finding]:
         """Return what the server says of types. Raises InvalidTypesError and ServerError."""
-        body = {
-            "types": [
-                {
-                    "slug": each.slug,
-                    "definition": each.files.definition,
-                    "parts": each.files.parts,
-                }
-                for each in types
-            ]
-        }
+        body = {"types": [_type_body(each) for each in types]}
         answer = self._send("POST", f"{PATH}/lint", json=body)
         return [_finding(each) for each in answer["findings"]]
 
@@ -151,6 +134,15 @@ class Server:
         if not response.is_success:
             raise ServerError(f"{self.url}: {response.status_code} {body.get('detail', '')}")
         return body
+
+
+def _type_body(one: LocalType) -> dict[str, Any]:
+    return {
+        "slug": one.slug,
+        "revision": one.revision,
+        "definition": one.files.definition,
+        "parts": one.files.parts,
+    }
 
 
 def _finding(found: Mapping[str, Any]) -> Finding:

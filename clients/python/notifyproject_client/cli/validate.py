@@ -23,7 +23,7 @@ def find_problems(kind: TypeFiles, path: Path) -> Iterator[tuple[str, str]]:
     except ValidationError as error:
         raise FileError(Path(files.SCHEMA), error.message) from error
     for error in sorted(validator.iter_errors(data), key=lambda each: str(each.instance_path)):
-        within = "/".join(map(str, error.instance_path))
+        within = "/".join(map(lint.path_token, error.instance_path))
         reason = f"{within}: {error.message}" if within else error.message
         yield f"{path}:{lint.line_of(path, within)}", reason
 
