@@ -28,7 +28,7 @@ SUPPLIED = frozenset(
     ("recipient", "digest", "start_time", "hours_until_start", "minutes_until_start")
 )
 """Variables that the service adds to a request's."""
-PROPERTIES = frozenset(("size", "first", "last"))
+LIQUID_PROPERTIES = frozenset(("size", "first", "last"))
 """What Liquid has for each list and text."""
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
@@ -203,7 +203,7 @@ def is_in_example(used: Variable, example: Any) -> bool:
             return True
         if segment not in value:
             # Liquid's own properties of an object.
-            return value is not example and segment in PROPERTIES
+            return value is not example and segment in LIQUID_PROPERTIES
         value = value[segment]
     return True
 
@@ -224,7 +224,7 @@ def _is_in_schema(used: Variable, schema: Any, resolver: Resolver) -> bool:
         elif isinstance(others, Mapping):
             here = others
         else:
-            return depth > 0 and segment in PROPERTIES
+            return depth > 0 and segment in LIQUID_PROPERTIES
     return True
 
 

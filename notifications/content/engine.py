@@ -25,6 +25,7 @@ from liquid.exceptions import (
 from markupsafe import escape as escape_html
 
 from domain import markdown
+from domain.type_rules import LIQUID_PROPERTIES
 
 from . import limits
 from .filters import CUSTOM_FILTERS, REPLACED_FILTERS
@@ -60,7 +61,6 @@ MAX_QUOTED = 80
 MAX_CACHED_TEXTS = 512
 MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
 _CLOCK_VARIABLES = frozenset({"now", "today"})
-_LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
 _MISSING = ""  # Cache key of a missing variable; no value has this representation
 
 
@@ -401,7 +401,7 @@ def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:
     """Return the names at the start of a path, up to an index or a property of Liquid."""
     names: list[str] = []
     for segment in segments:
-        if not isinstance(segment, str) or (names and segment in _LIQUID_PROPERTIES):
+        if not isinstance(segment, str) or (names and segment in LIQUID_PROPERTIES):
             break
         names.append(segment)
     return tuple(names)

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from domain.channels import Channel
+from domain.type_rules import SUPPLIED
 from notifications.catalog import types
+from notifications.catalog.definitions import RESERVED_VARIABLE
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.catalog.shipped_types import (
     ShippedType,
@@ -13,6 +15,7 @@ from notifications.catalog.shipped_types import (
     shipped_types,
 )
 from notifications.catalog.types import UnknownTypeError
+from notifications.content.reminders import EVENT_VARIABLES
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection
 from tests.support.tables import each_case
@@ -89,6 +92,10 @@ def test_unknown_type_suggests_similar_names(name: str, near: str) -> None:
 def test_name_without_similar_names_is_unknown(name: str) -> None:
     with pytest.raises(UnknownTypeError):
         types.get_type(name)
+
+
+def test_rules_know_what_the_service_adds_to_data() -> None:
+    assert EVENT_VARIABLES | {DIGEST_VARIABLE, RESERVED_VARIABLE} == SUPPLIED
 
 
 def test_disabled_type_is_unknown() -> None:
