@@ -289,6 +289,12 @@ def _is_only_tested(kind: AddressKind, address: str) -> bool:
     return 0 < len(flags) <= MAX_TESTED and all(flags)
 
 
+def was_sent_to(user_id: str) -> bool:
+    """Return whether there is a notification to a user, sent or not."""
+    found = NOTIFICATIONS().find({"user_id": user_id}, {"_id": 1}).hint(FEED_INDEX).limit(1)
+    return next(iter(found), None) is not None
+
+
 def receipts_of(notification_id: ObjectId) -> list[ProviderEventDocument]:
     """Return the providers' receipts about a notification, of the last 30 days, oldest first."""
     found = PROVIDER_EVENTS().find({"notification_id": notification_id})

@@ -14,7 +14,7 @@ from unfold.widgets import (
 )
 
 from domain.channels import Channel
-from domain.states import Priority, SchemaMode
+from domain.states import SchemaMode
 from notifications import validation
 from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
@@ -58,13 +58,8 @@ _PLACES = {
 
 def sendable_types() -> list[TypeConfig]:
     """Return the types of which staff may send one message, by name."""
-    found = (config for config in types.active_types() if is_sendable(config))
+    found = (config for config in types.active_types() if config.is_sendable_by_staff)
     return sorted(found, key=lambda config: config.name.casefold())
-
-
-def is_sendable(config: TypeConfig) -> bool:
-    """Return whether staff may send one message of a type. It's never a critical one."""
-    return config.console_send and config.priority is not Priority.CRITICAL
 
 
 class MessageForm(forms.Form):
@@ -202,8 +197,14 @@ class MessageForm(forms.Form):
         schema = config.schema if config else None
         if schema is None or schema.mode is not SchemaMode.REJECT or not self.has_template:
             return []
-        found = schema.find_mismatches(self._data())
-        return [p for p in found if not self.has_error(self._input_of(p.pointer) or "")]
+        has_event = self.cleaned_data.get("event_at", OMITTED) is not OMITTED
+        by_event = {f"/data/{name}" for name in EVENT_VARIABLES} if has_event else set()
+        return [
+            problem
+            for problem in schema.find_mismatches(self._data())
+            if problem.pointer not in by_event
+            and not self.has_error(self._input_of(problem.pointer) or "")
+        ]
 
     def _data(self) -> dict[str, Any]:
         return {

@@ -186,7 +186,7 @@ def _require_permission(request: HttpRequest) -> None:
 
 def _sendable(slug: str) -> NotificationTypeDocument | None:
     config = types.find_type(slug)
-    return types.read_type(slug) if config and message_form.is_sendable(config) else None
+    return types.read_type(slug) if config and config.is_sendable_by_staff else None
 
 
 def _caller(*, key: str | None = None) -> Caller:

@@ -7,8 +7,7 @@ from typing import Any
 
 from devices import queries as devices
 from domain.addresses import EMAIL_ADDRESS, PHONE_NUMBER, AddressKind, InvalidAddressError
-from notifications.documents.notification import NOTIFICATIONS
-from notifications.store.inbox import FEED_INDEX
+from notifications import queries as notifications
 from recipients.documents import RECIPIENTS, RecipientDocument
 from recipients.masking import can_see_addresses
 
@@ -188,8 +187,7 @@ def _is_unregistered_user(user_id: str) -> bool:
     """Return whether a user who isn't registered has a device, or was sent to before."""
     if devices.page(user_id=user_id, limit=1).documents:
         return True
-    found = NOTIFICATIONS().find({"user_id": user_id}, {"_id": 1}).hint(FEED_INDEX).limit(1)
-    return next(iter(found), None) is not None
+    return notifications.was_sent_to(user_id)
 
 
 def _read(ids: Sequence[str]) -> dict[str, RecipientDocument]:

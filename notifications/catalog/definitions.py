@@ -51,7 +51,7 @@ _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
-_ROUTING: Mapping[str, Any] = dict.fromkeys(
+_PROTECTED: Mapping[str, Any] = dict.fromkeys(
     (
         "category",
         "channels",
@@ -66,7 +66,11 @@ _ROUTING: Mapping[str, Any] = dict.fromkeys(
         "console_send",
     )
 ) | {"schema_mode": SchemaMode.REJECT, "sms": msgspec.to_builtins(TextRulesRequest())}
-"""Fields that decide whether, where, and how late a message arrives, with what stands for none."""
+"""Fields that only ``types:admin`` changes of a critical or sensitive type, with what is none.
+
+They decide whether, where, and how late a message arrives, what a request may contain, and whether
+staff may send one.
+"""
 
 
 class WhatsAppTemplateRequest(
@@ -288,7 +292,7 @@ def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any])
         "is_active": is_critical and before["is_active"] and not fields["is_active"],
         "priority": is_critical and fields["priority"] != Priority.CRITICAL,
     }
-    for name, none in _ROUTING.items() if is_critical or secrets else ():
+    for name, none in _PROTECTED.items() if is_critical or secrets else ():
         weakened[name] = (fields.get(name) or none) != (before.get(name) or none)
     return [name for name, is_weakened in weakened.items() if is_weakened]
 

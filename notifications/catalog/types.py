@@ -91,12 +91,17 @@ class TypeConfig:
     text_rules: TextRules = DEFAULT_RULES
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
     console_send: bool = False
-    """Whether staff may send one message of it from the console."""
+    """Whether staff may send one message of it from the console, unless it's critical."""
 
     @property
     def is_locked(self) -> bool:
         """Whether no preference of a recipient applies: critical, or with sensitive variables."""
         return _is_locked(self.priority, self.sensitive_variables)
+
+    @property
+    def is_sendable_by_staff(self) -> bool:
+        """Whether staff may send one message of it from the console. It's never a critical one."""
+        return self.console_send and self.priority is not Priority.CRITICAL
 
 
 class UnknownTypeError(LookupError):

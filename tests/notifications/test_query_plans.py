@@ -260,6 +260,13 @@ def test_tested_addresses_are_read_alone() -> None:
     assert_efficient(read)
 
 
+@pytest.mark.parametrize(("user_id", "is_known"), [("user-1", True), ("user-99", False)])
+def test_whether_a_user_was_sent_to_reads_one(user_id: str, *, is_known: bool) -> None:
+    found, read = explain(lambda: queries.was_sent_to(user_id))
+    assert found is is_known
+    assert all(plan.is_indexed and plan.examined <= 1 for plan in read)
+
+
 def test_pending_of_an_entity_are_read_alone() -> None:
     entity: dict[str, Any] = {"client_id": CLIENT, "entity_id": "entity-5"}
     found, read = explain(lambda: queries.pending_of_entity(**entity, type_slug=None, user_id=None))

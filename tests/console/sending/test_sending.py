@@ -1,6 +1,7 @@
 """One message that a member of staff sends from the console."""
 
 import html
+import json
 import re
 from typing import Any
 from urllib.parse import urlencode
@@ -212,6 +213,17 @@ def test_a_reminder_asks_for_the_time_of_its_event(clara: Client) -> None:
     assert "at most 34 characters" in long
     clara.post(url, previewed(clara, url, **values, event_at="2027-01-02T09:30"))
     assert sent()[0]["data"]["start_time"] == "2027-01-02T09:30:00.000Z"
+
+
+def test_what_the_event_gives_is_not_missed_beside_another_wrong_input(clara: Client) -> None:
+    required = {"type": "object", "required": ["contest_name", "start_time"]}
+    allow("contest_reminder", schema=json.dumps(required))
+    url = opened(clara, f"{START}contest_reminder/")
+    page = text_of(clara.post(url, TO_ADA | {"event_at": "2027-01-02T09:30"}))
+    assert "Enter contest name." in page
+    assert "Enter time of the event." not in page
+    page = text_of(clara.post(url, TO_ADA | {"data:contest_name": "Finals", "recipient": ""}))
+    assert "Enter time of the event." in page
 
 
 def test_a_recipient_is_found_by_name_and_one_of_several_is_chosen(clara: Client) -> None:
