@@ -101,7 +101,6 @@ class RecipientAction(StrEnum):
     DEACTIVATE = "deactivate"
     SUSPECT = "suspect"
     """Count a soft bounce. Three in a row deactivate the device or suppress the address."""
-    SUPPRESS = "suppress"
     UNSUBSCRIBE = "unsubscribe"
     """The recipient opted out there: of marketing, or of everything, as on the whole channel."""
 

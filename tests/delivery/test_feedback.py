@@ -171,7 +171,6 @@ def suppressions() -> dict[tuple[str, str], Any]:
 @pytest.mark.parametrize(
     ("action", "channel", "found"),
     [
-        (RecipientAction.SUPPRESS, EMAIL, (MAIL, "hard_bounce", False)),
         (RecipientAction.DEACTIVATE, EMAIL, (MAIL, "hard_bounce", False)),
         (RecipientAction.UNSUBSCRIBE, WHATSAPP, (PHONE, "unsubscribed", True)),
         (RecipientAction.UNSUBSCRIBE, Channel.SMS, (TEXT, "unsubscribed", False)),
@@ -215,7 +214,7 @@ def test_results_of_the_sandbox_affect_no_reputation() -> None:
     old, phone = device("old"), device("phone")
     before = [stored_device(item) for item in (old, phone)]
     apply(result(invalid_token(), old, is_test=True), result(accepted(), phone, is_test=True))
-    apply(result(invalid_token(action=RecipientAction.SUPPRESS), channel=EMAIL, is_test=True))
+    apply(result(invalid_token(action=RecipientAction.DEACTIVATE), channel=EMAIL, is_test=True))
     for n in range(3):
         another = ObjectId(f"{n:024x}")
         apply(result(malformed_token(), channel=WHATSAPP, notification_id=another, is_test=True))

@@ -173,7 +173,7 @@ def test_retry_is_in_the_future_within_limit_and_expiry(
     [
         PermanentError("no", code=FailureCode.REJECTED),
         PermanentError("too much", code=FailureCode.TOO_LARGE),
-        InvalidRecipientError("nobody", action=RecipientAction.SUPPRESS),
+        InvalidRecipientError("nobody", action=RecipientAction.DEACTIVATE),
     ],
 )
 def test_permanent_error_is_never_retried(error: ProviderError) -> None:

@@ -88,7 +88,6 @@ DEVICES: Mapping[RecipientAction | None, str] = {
     None: "",
     RecipientAction.DEACTIVATE: ": device disabled",
     RecipientAction.SUSPECT: ": soft bounce, final at the third in a row",
-    RecipientAction.SUPPRESS: ": suppressed",
     RecipientAction.UNSUBSCRIBE: ": suppressed for marketing",
 }
 
