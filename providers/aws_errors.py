@@ -1,12 +1,11 @@
-"""Classifies the errors of AWS by their names, reasons, and texts."""
+"""Classifies the errors of AWS by their names and texts."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import Any
 
-from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach, RecipientAction
+from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach
 
 from . import http
 from .json_items import read_text
@@ -16,7 +15,7 @@ from .response_rules import ResponseRule, build_error, classify
 MIN_ERROR = 400
 """The lowest status of an error."""
 MAX_NAME = 100
-"""Characters of a name or reason. AWS's are shorter."""
+"""Characters of a name. AWS's are shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +25,6 @@ class AwsError:
     name: str
     """Such as ``ThrottlingException``; empty if it has none."""
     text: str
-    reason: str = ""
-    """The code of a reason, which some services give."""
-    fields: tuple[str, ...] = ()
-    """Names of the rejected members of the request."""
-
-    @property
-    def code(self) -> str:
-        """The most exact name of the problem."""
-        return self.reason or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +32,22 @@ class ErrorRule:
     """One row of a table: conditions, and the class of the errors that meet them all."""
 
     names: Sequence[str]
-    """Any of these names or reasons."""
+    """Any of these names."""
     kind: Kind
     message: str
     code: FailureCode | None = None
     _: KW_ONLY
     about: str = ""
-    """What the error's text or field is about, for the documentation."""
+    """What the error's text is about, for the documentation."""
     words: str = ""
     """Regular expression for a part of the error's text, in lower case."""
-    field: str = ""
-    """Name of a rejected member."""
-    action: RecipientAction = RecipientAction.SUSPECT
     reach: Reach | None = None
     """None: that of ``kind``."""
-    is_of_country: bool = False
-    """Whether it concerns the recipient's country alone, if the country is known."""
 
     def matches(self, error: AwsError) -> bool:
         """Return whether an error meets all conditions of the rule."""
-        return (
-            (error.name in self.names or error.reason in self.names)
-            and (not self.words or re.search(self.words, error.text.lower()) is not None)
-            and (not self.field or self.field in error.fields)
+        return error.name in self.names and (
+            not self.words or re.search(self.words, error.text.lower()) is not None
         )
 
 
@@ -141,32 +124,25 @@ def read_error(response: http.Response) -> AwsError:
     body = http.decode_object(response.body)
     header = response.headers.get("x-amzn-errortype", "")
     name = header or read_text(body, "__type") or read_text(body, "code") or ""
-    fields = body.get("Fields")
     return AwsError(
         # Either may have a namespace before a #, and a URL after a colon.
         name=name.partition(":")[0].rpartition("#")[2][:MAX_NAME],
         text=read_text(body, "message", is_prose=True)
         or read_text(body, "Message", is_prose=True)
         or "",
-        reason=read_text(body, "Reason", limit=MAX_NAME) or "",
-        fields=tuple(_field_names(fields if isinstance(fields, list) else [])),
     )
 
 
 def classify_response(
-    rules: Sequence[ErrorRule],
-    response: http.Response,
-    *,
-    now: datetime,
-    scope: str | None = None,
+    rules: Sequence[ErrorRule], response: http.Response, *, now: datetime
 ) -> ProviderError:
     """Return the error for a response other than the documented acceptance.
 
-    ``rules`` are those of the service. ``scope``: the country of the recipient, if it is known.
+    ``rules`` are those of the service.
     """
     error = read_error(response)
     provider_response = ProviderResponse(
-        status=response.status, code=http.redact(error.code) or None, excerpt=response.excerpt
+        status=response.status, code=http.redact(error.name) or None, excerpt=response.excerpt
     )
     pause = http.retry_after_seconds(response.headers, now=now)
     rule = next((rule for rule in (*rules, *COMMON_RULES) if rule.matches(error)), None)
@@ -174,16 +150,9 @@ def classify_response(
         return classify(STATUS_RULES, response=provider_response, fields=(), retry_after=pause)
     return build_error(
         rule.kind,
-        f"{rule.message} ({error.code})",
+        f"{rule.message} ({error.name})",
         code=rule.code,
-        action=rule.action,
         response=provider_response,
         retry_after=pause,
-        scope=(scope or None) if rule.is_of_country else None,
         reach=rule.reach,
     )
-
-
-def _field_names(fields: Sequence[Any]) -> list[str]:
-    found = (read_text(item, "Name", limit=MAX_NAME) for item in fields if isinstance(item, dict))
-    return [name for name in found if name]

@@ -31,7 +31,7 @@ class Signer:
     credentials: Credentials
     region: str
     service: str
-    """As in the scope of a signature: ``ses``, ``sns``, ``sms-voice``."""
+    """As in the scope of a signature: ``ses`` or ``sns``."""
 
     def sign(self, request: Request, *, now: datetime) -> Request:
         """Return a request with its signature, which covers all headers and the body.

@@ -105,7 +105,7 @@ def build_error(
     reason: str,
     *,
     code: FailureCode | None,
-    action: RecipientAction,
+    action: RecipientAction = RecipientAction.SUSPECT,
     response: ProviderResponse,
     retry_after: float | None,
     scope: str | None = None,

@@ -252,8 +252,7 @@ def _aws(rules: Sequence[ErrorRule]) -> str:
             (
                 ", ".join(f"`{name}`" for name in rule.names)
                 + (f", about {rule.about}" if rule.about else ""),
-                # Who opted out gets nothing more.
-                _class(rule.kind, rule.action, rule.reach).replace(" for marketing", ""),
+                _class(rule.kind, None, rule.reach),
                 _code(rule.kind, rule.code),
                 rule.message,
             )
