@@ -10,8 +10,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain.errors import FailureCode
-
 from .bounces import PERMANENT_FAILURE, SUBJECTS, subject_of
 from .contract import AddressEffect, ReceiptKind, SendRequest, WebhookRequest
 from .http import as_object
@@ -39,7 +37,6 @@ class EventRule:
     _: KW_ONLY
     effect: AddressEffect | None = None
     """None: that of ``kind``."""
-    code: FailureCode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

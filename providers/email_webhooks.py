@@ -159,7 +159,6 @@ def _read_event(kind: EmailKind, call: bytes, *, item: bytes | None = None) -> R
         event_id=read_text(own, "event", limit=MAX_TEXT) or hashlib.sha256(raw).hexdigest(),
         address=email_address(event.recipient),
         effect=rule.effect,
-        code=rule.code,
     )
 
 

@@ -54,7 +54,6 @@ class ResponseRule:
     _: KW_ONLY
     field: str | None = None
     """Regular expression for what the response names: a field of the request, or an error."""
-    action: RecipientAction = RecipientAction.SUSPECT
     reach: Reach | None = None
     """None: that of ``kind``."""
 
@@ -79,7 +78,6 @@ def classify(
                 rule.kind,
                 f"{rule.reason} ({response.status})",
                 code=rule.code,
-                action=rule.action,
                 response=response,
                 retry_after=retry_after,
                 reach=rule.reach,

@@ -3,13 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from domain.errors import (
-    FailureCode,
-    ProviderError,
-    ProviderResponse,
-    Reach,
-    RecipientAction,
-)
+from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach
 
 from ..http import excerpt
 from ..mail_replies import LOGIN_CODES, Reply, Step, Subject
@@ -35,7 +29,6 @@ class ReplyRule:
     _: KW_ONLY
     steps: Sequence[Step] = tuple(Step)
     subjects: Sequence[Subject] = tuple(Subject)
-    action: RecipientAction = RecipientAction.SUSPECT
     reach: Reach | None = None
     """None: that of ``kind``."""
 
@@ -183,7 +176,6 @@ def classify_reply(reply: Reply) -> ProviderError:
         rule.kind,
         f"{rule.reason} ({reply.status})",
         code=rule.failure_code,
-        action=rule.action,
         response=ProviderResponse(
             status=reply.status, code=reply.enhanced_code, excerpt=excerpt(reply.text)
         ),

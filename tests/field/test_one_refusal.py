@@ -37,7 +37,6 @@ from domain.errors import (
     ProviderError,
     ProviderResponse,
     Reach,
-    RecipientAction,
 )
 from domain.retry import GiveUp, RetryUncounted, decide_retry
 from domain.states import Priority
@@ -153,7 +152,6 @@ def built(kind: ResponseKind, **fields: Any) -> ProviderError:
         "Refused.",
         **{
             "code": None,
-            "action": RecipientAction.SUSPECT,
             "response": ProviderResponse(status=400),
             "retry_after": None,
         }
@@ -170,7 +168,7 @@ def table() -> Iterator[tuple[str, ProviderError]]:
         fields = {"code": rule.code, "action": rule.action, "reach": rule.reach}
         yield f"whatsapp {rule.codes} {rule.subcode or ''}", built(rule.kind, **fields)
     for reply in SMTP:
-        fields = {"code": reply.failure_code, "action": reply.action, "reach": reply.reach}
+        fields = {"code": reply.failure_code, "reach": reply.reach}
         yield f"smtp {reply.description}", built(reply.kind, **fields)
     for name, rules in (
         ("whatsapp", (*STATUS_RULES, *NO_CODE_RULES)),
@@ -178,7 +176,7 @@ def table() -> Iterator[tuple[str, ProviderError]]:
         ("any", FALLBACK_RULES),
     ):
         for status in rules:
-            fields = {"code": status.code, "action": status.action, "reach": status.reach}
+            fields = {"code": status.code, "reach": status.reach}
             yield f"{name} {status.statuses} {status.field or ''}", built(status.kind, **fields)
 
 

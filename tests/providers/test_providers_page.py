@@ -194,7 +194,7 @@ def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
         (
             ("any other" if rule.statuses == ANY_STATUS else spans(rule.statuses))
             + (_named(provider, rule.field) if rule.field else ""),
-            _class(rule.kind, rule.action, rule.reach),
+            _class(rule.kind, RecipientAction.SUSPECT, rule.reach),
             _code(rule.kind, rule.code),
             rule.reason,
         )
@@ -236,7 +236,11 @@ def _described(rows: Sequence[FcmRule | ReplyRule | WebPushRule]) -> str:
         [
             (
                 r.description,
-                _class(r.kind, r.action, r.reach),
+                _class(
+                    r.kind,
+                    RecipientAction.SUSPECT if isinstance(r, ReplyRule) else r.action,
+                    r.reach,
+                ),
                 _code(r.kind, r.failure_code),
                 r.reason,
             )
@@ -252,7 +256,7 @@ def _aws(rules: Sequence[ErrorRule]) -> str:
             (
                 ", ".join(f"`{name}`" for name in rule.names)
                 + (f", about {rule.about}" if rule.about else ""),
-                _class(rule.kind, None, rule.reach),
+                _class(rule.kind, RecipientAction.SUSPECT, rule.reach),
                 _code(rule.kind, rule.code),
                 rule.message,
             )

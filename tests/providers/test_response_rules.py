@@ -11,7 +11,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from providers.response_rules import ResponseKind, ResponseRule, classify
+from providers.response_rules import ResponseKind, ResponseRule, build_error, classify
 from tests.support.tables import each_case
 
 TABLE = [
@@ -95,11 +95,15 @@ def test_ambiguous_outcome_has_no_pause() -> None:
     assert found.retry_after is None
 
 
-def test_rule_sets_the_recipient_action() -> None:
+def test_error_has_the_recipient_action() -> None:
     for action in RecipientAction:
-        rule = ResponseRule(
-            statuses=(410,), kind=ResponseKind.INVALID_RECIPIENT, reason="Gone.", action=action
+        found = build_error(
+            ResponseKind.INVALID_RECIPIENT,
+            "Gone.",
+            code=None,
+            action=action,
+            response=ProviderResponse(status=410),
+            retry_after=None,
         )
-        found = classify([rule], response=ProviderResponse(status=410), fields=[], retry_after=None)
         assert isinstance(found, InvalidRecipientError)
         assert found.action is action

@@ -93,7 +93,7 @@ class MailProvider(Provider):
         if not outcome.accepted and outcome.status != HTTPStatus.OK:
             response = self.refuse(outcome, mail)
             return RequestResult(response=response, **outcome.result_fields(), **fields)
-        message_id = self.new_id(mail)
+        message_id = self.new_id()
         response = ProviderResponse(
             status=outcome.status,
             body=_odd_body(outcome) or msgspec.json.encode(self.acceptance(mail, message_id, now)),
@@ -135,7 +135,7 @@ class MailProvider(Provider):
     def event(self, kind: str, mail: Mail, message_id: str) -> dict[str, Any]:
         """Return an event, without the time."""
 
-    def new_id(self, mail: Mail) -> str:
+    def new_id(self) -> str:
         """Return a new message ID."""
         token = secrets.token_hex(16)
         return "-".join((token[:8], token[8:12], token[12:16], token[16:20], token[20:]))

@@ -198,7 +198,7 @@ class Mailgun(MailProvider):
         """Return the body of an acceptance."""
         return {"id": message_id, "message": "Queued. Thank you."}
 
-    def new_id(self, mail: Mail) -> str:
+    def new_id(self) -> str:
         """Return a new message ID, which is that of the mail."""
         return f"<{datetime.now(UTC):%Y%m%d%H%M%S}.{secrets.token_hex(8)}@example.com>"
 
