@@ -27,6 +27,16 @@ def subject_of(status: int, text: str) -> Subject:
     return Reply(step=Step.RECIPIENT, status=status, text=text).subject
 
 
+def effect_of(text: str, status: int = PERMANENT_FAILURE) -> AddressEffect | None:
+    """Return the effect of a bounce by the receiving server's reply. None: not the address's."""
+    return SUBJECTS.get(subject_of(status, text))
+
+
+def reply_in(diagnostic: str) -> str:
+    """Return the receiving server's reply, such as that in ``smtp; 550 5.1.1 user unknown``."""
+    return diagnostic.partition(";")[2].strip() or diagnostic
+
+
 def email_address(value: Any) -> str | None:
     """Return an email address of an event. Anything else is none."""
     if not isinstance(value, str):

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from .bounces import PERMANENT_FAILURE, SUBJECTS, subject_of
+from .bounces import PERMANENT_FAILURE, effect_of
 from .contract import AddressEffect, ReceiptKind, SendRequest, WebhookRequest
 from .http import as_object
 from .response_rules import ResponseRule
@@ -107,7 +107,7 @@ def by_reply(rule: EventRule, *, text: str, status: int = PERMANENT_FAILURE) -> 
     is_hard = rule.kind is ReceiptKind.BOUNCED and rule.effect is None
     if not is_hard or not text.strip():
         return rule
-    effect = SUBJECTS.get(subject_of(status, text))
+    effect = effect_of(text, status)
     return replace(rule, kind=rule.kind if effect else ReceiptKind.BLOCKED, effect=effect)
 
 

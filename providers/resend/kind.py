@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.errors import FailureCode, Reach
 
+from ..bounces import reply_in
 from ..contract import AddressEffect, ReceiptKind, SendRequest
 from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
 from ..email_webhooks import verify_standard
@@ -126,9 +127,8 @@ def refine(rule: EventRule, event: Event) -> EventRule:
     if rule.kind is ReceiptKind.BOUNCED and subtype in OF_THE_CONTENT:
         return replace(rule, kind=ReceiptKind.BLOCKED, effect=None)
     found = bounce.get("diagnosticCode")
-    replies = map(text_of, found if isinstance(found, list) else [found])
-    # Each as in ``smtp; 550 5.1.1 user unknown``.
-    text = " ".join(reply.partition(";")[2] or reply for reply in replies)
+    diagnostics = map(text_of, found if isinstance(found, list) else [found])
+    text = " ".join(map(reply_in, diagnostics))
     return rule if subtype in LISTED else by_reply(rule, text=text)
 
 

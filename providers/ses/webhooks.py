@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import http
 from ..aws_sns import Notification
-from ..bounces import PERMANENT_FAILURE, SUBJECTS, email_address, subject_of
+from ..bounces import effect_of, email_address, reply_in
 from ..contract import AddressEffect, Receipt, ReceiptKind, WebhookResult
 from ..json_items import read_iso_time, read_text
 
@@ -161,9 +161,7 @@ def _outcome(
         return None
     effect = BOUNCES.get(f"{type_}, {subtype}", BOUNCES.get(str(type_)))
     if type_ == PERMANENT and subtype not in LISTED and diagnosis.strip():
-        # Such as ``smtp; 550 5.1.1 user unknown``.
-        reply = diagnosis.partition(";")[2].strip() or diagnosis
-        effect = SUBJECTS.get(subject_of(PERMANENT_FAILURE, reply))
+        effect = effect_of(reply_in(diagnosis))
     return (kind, effect) if effect else (ReceiptKind.BLOCKED, None)
 
 
