@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.mailboxes import parse_mailbox
-from notifyproject.platform import event_loop
 from notifyproject.settings.declarations import ProviderGroup
 
-from . import email_spec, http_client
+from . import email_spec
 from .contract import Message, SendRequest
 from .http import SUCCESSES, Request, Response
 from .mail import AttachmentFile
-from .setup_check import RejectedError, explained
+from .setup_check import RejectedError, explained, fetch
 from .spec import ProviderSpec
 
 FILE = AttachmentFile(filename="set-up.txt", content_type="text/plain", content=b"Set-up")
@@ -67,15 +66,9 @@ def try_sample(
     spec: ProviderSpec, environment: Any, options: Mapping[str, str], **fields: Any
 ) -> None:
     """Let a provider take an email that it doesn't deliver. Raises CheckError."""
-    response = fetch(spec, sample(spec, environment, options, **fields))
+    response = fetch(spec.label, sample(spec, environment, options, **fields))
     if response.status not in SUCCESSES:
         raise rejected(spec, response, "the key and the sender")
-
-
-def fetch(spec: ProviderSpec, request: Request) -> Response:
-    """Return the response to a request. Raises CheckError."""
-    with explained(spec.label):
-        return event_loop.run(http_client.send(request))
 
 
 def rejected(spec: ProviderSpec, response: Response, what: str) -> RejectedError:

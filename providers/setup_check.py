@@ -10,7 +10,7 @@ from domain.errors import FailureCode, ProviderError, TransientError
 from notifyproject.platform import event_loop
 
 from . import http_client
-from .http import Request
+from .http import Request, Response
 
 TIMEOUT = 10.0
 """Seconds for each step of a call."""
@@ -42,8 +42,13 @@ def call(
         headers={"Authorization": authorization, "Content-Type": "application/json"},
         timeout=timeout,
     )
+    return fetch(name, request).status
+
+
+def fetch(name: str, request: Request) -> Response:
+    """Return the response of a provider to a request. Raises CheckError."""
     with explained(name):
-        return event_loop.run(http_client.send(request)).status
+        return event_loop.run(http_client.send(request))
 
 
 @contextmanager

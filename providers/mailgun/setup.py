@@ -5,8 +5,9 @@ from http import HTTPStatus
 from notifyproject.settings.variables import Environment
 
 from .. import email_setup
-from ..setup_check import TIMEOUT
+from ..setup_check import TIMEOUT, fetch
 from . import PROVIDER, options
+from .kind import WRONG_PATH
 from .variables import Settings
 
 TEST_MODE = {"o:testmode": "yes"}
@@ -19,6 +20,6 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     mail = email_setup.sample(
         PROVIDER, environment, options(values), extra=TEST_MODE, timeout=timeout
     )
-    response = email_setup.fetch(PROVIDER, mail)
-    if response.status != HTTPStatus.OK or b"Magnificent" in response.body:
+    response = fetch(PROVIDER.label, mail)
+    if response.status != HTTPStatus.OK or WRONG_PATH in response.text:
         raise email_setup.rejected(PROVIDER, response, "the key, the domain, and the region's URL")

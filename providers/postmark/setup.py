@@ -6,7 +6,7 @@ from notifyproject.settings.variables import Environment
 
 from .. import email_setup
 from ..http import Request
-from ..setup_check import TIMEOUT
+from ..setup_check import TIMEOUT, fetch
 from . import PROVIDER, options
 from .variables import Settings
 
@@ -27,11 +27,11 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
             },
             timeout=timeout,
         )
-        response = email_setup.fetch(PROVIDER, server)
+        response = fetch(PROVIDER.label, server)
         if response.status != HTTPStatus.OK:
             raise email_setup.rejected(PROVIDER, response, "the server token")
     test = options(values) | {"server_token": TEST_SERVER}
     mail = email_setup.sample(PROVIDER, environment, test, timeout=timeout)
-    response = email_setup.fetch(PROVIDER, mail)
+    response = fetch(PROVIDER.label, mail)
     if response.status != HTTPStatus.OK:
         raise email_setup.rejected(PROVIDER, response, "the sender")

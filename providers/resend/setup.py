@@ -6,7 +6,7 @@ from notifyproject.settings.variables import Environment
 
 from .. import email_setup, http
 from ..http import Request
-from ..setup_check import TIMEOUT
+from ..setup_check import TIMEOUT, fetch
 from . import PROVIDER
 from .kind import read_refusal
 from .variables import Settings
@@ -24,7 +24,7 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
         headers={"Accept": "application/json", "Authorization": f"Bearer {values.RESEND_API_KEY}"},
         timeout=timeout,
     )
-    response = email_setup.fetch(PROVIDER, request)
+    response = fetch(PROVIDER.label, request)
     refusal = read_refusal(http.decode_object(response.body))
     if response.status != HTTPStatus.OK and refusal.code != SENDING_ONLY:
         raise email_setup.rejected(PROVIDER, response, "the API key")
