@@ -16,21 +16,16 @@ if TYPE_CHECKING:
 
 def build(account: Account) -> "SES":
     """Return the account. Without a topic, it accepts no receipts."""
-    from ..aws_signing import Credentials
     from ..aws_sns import Receiver
-    from .provider import SES, default_url
+    from .provider import SES, base_url_of, credentials_of
 
     values = account.values
-    credentials = Credentials(
-        access_key_id=values.SES_ACCESS_KEY_ID,
-        secret_access_key=values.SES_SECRET_ACCESS_KEY,
-        session_token=values.SES_SESSION_TOKEN,
-    )
+    credentials = credentials_of(values)
     return SES(
         name=account.name,
         credentials=credentials,
         region=values.SES_REGION,
-        base_url=values.SES_URL or default_url(values.SES_REGION),
+        base_url=base_url_of(values),
         configuration_set=values.SES_CONFIGURATION_SET,
         receiver=Receiver(
             topics=frozenset(values.SES_TOPICS),

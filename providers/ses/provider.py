@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
@@ -40,9 +41,18 @@ _MESSAGE_ID = re.compile(r"[A-Za-z0-9._@-]{1,200}", re.ASCII)
 TAKEN = WebhookReply(body="")
 
 
-def default_url(region: str) -> str:
-    """Return the address of the API in a region."""
-    return aws_sns.endpoint("email", region)
+def credentials_of(values: Any) -> Credentials:
+    """Return the keys of an account's values."""
+    return Credentials(
+        access_key_id=values.SES_ACCESS_KEY_ID,
+        secret_access_key=values.SES_SECRET_ACCESS_KEY,
+        session_token=values.SES_SESSION_TOKEN,
+    )
+
+
+def base_url_of(values: Any) -> str:
+    """Return the address of the API, which is AWS's in the region unless the values have one."""
+    return values.SES_URL or aws_sns.endpoint("email", values.SES_REGION)
 
 
 @dataclass(frozen=True, kw_only=True)

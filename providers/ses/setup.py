@@ -5,33 +5,26 @@ from urllib.parse import quote
 
 from domain.mailboxes import parse_mailbox
 from domain.time import utc_now
-from notifyproject.platform import event_loop
 from notifyproject.settings.variables import Environment
 
-from .. import http, http_client
+from .. import email_setup, http
 from ..aws_errors import read_error
-from ..aws_signing import Credentials, Signer
+from ..aws_signing import Signer
 from ..http import Request
-from ..setup_check import TIMEOUT, RejectedError, explained
-from .provider import SERVICE, default_url
+from ..setup_check import TIMEOUT, RejectedError, fetch
+from .provider import SERVICE, base_url_of, credentials_of
 from .variables import Settings
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Read the account, the sender's identity, and the configuration set. Raises CheckError."""
-    values = Settings.of(environment)
+    values = email_setup.values_of(Settings, environment)
+    signer = Signer(credentials=credentials_of(values), region=values.SES_REGION, service=SERVICE)
 
     def read(path: str) -> http.Response:
-        credentials = Credentials(
-            access_key_id=values.SES_ACCESS_KEY_ID,
-            secret_access_key=values.SES_SECRET_ACCESS_KEY,
-            session_token=values.SES_SESSION_TOKEN,
-        )
-        signer = Signer(credentials=credentials, region=values.SES_REGION, service=SERVICE)
-        base_url = (values.SES_URL or default_url(values.SES_REGION)).rstrip("/")
-        request = Request(url=f"{base_url}/v2/email/{path}", headers={}, body=None, timeout=timeout)
-        with explained("Amazon SES"):
-            return event_loop.run(http_client.send(signer.sign(request, now=utc_now())))
+        url = f"{base_url_of(values)}/v2/email/{path}"
+        request = Request(url=url, headers={}, body=None, timeout=timeout)
+        return fetch("Amazon SES", signer.sign(request, now=utc_now()))
 
     account = read("account")
     if account.status != HTTPStatus.OK:
