@@ -293,6 +293,16 @@ def is_expired(request: SendRequest, *, now: datetime) -> bool:
     return request.expires_at is not None and now >= request.expires_at
 
 
+def seconds_to_send(request: SendRequest, *, left: float, now: datetime) -> float:
+    """Return the seconds that are left for a request. Call this right before it.
+
+    Raises NotAttemptedError if there are none, or if the message has expired.
+    """
+    if left <= 0 or is_expired(request, now=now):
+        raise NotAttemptedError
+    return left
+
+
 @runtime_checkable
 class WebhookProvider(Provider, Protocol):
     """A provider that calls a webhook."""

@@ -7,22 +7,21 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from domain.errors import FailureCode, PermanentError, ProviderError, ProviderResponse
+from domain.errors import ProviderError, ProviderResponse
 from domain.mailboxes import Mailbox, parse_mailbox
 from notifyproject.platform.egress import Deadline
 
 from . import contract, email_webhooks, http, http_client
 from .contract import (
-    NotAttemptedError,
     SendRequest,
     SendResult,
     WebhookRequest,
     WebhookResult,
-    is_expired,
+    seconds_to_send,
 )
 from .email_kinds import EmailKind, WebhookSecrets
 from .http import SUCCESSES, Response
-from .mail import AttachmentFile, attachment_files, reply_to
+from .mail import AttachmentFile, attachment_files, cannot_build, reply_to
 from .response_rules import classify
 
 if TYPE_CHECKING:
@@ -69,9 +68,7 @@ class EmailApi:
             request.message.attachments, hosts=self.attachment_hosts, deadline=deadline
         ) as files:
             built = self.build(request, files=files, timeout=deadline.seconds_left)
-            left = deadline.seconds_left
-            if left <= 0 or is_expired(request, now=self.clock()):
-                raise NotAttemptedError
+            left = seconds_to_send(request, left=deadline.seconds_left, now=self.clock())
             response = await http_client.send(replace(built.request, timeout=left))
         if response.status in SUCCESSES and (message_id := built.accepted_id(response)):
             accepted = ProviderResponse(status=response.status)
@@ -94,8 +91,7 @@ class EmailApi:
         try:
             reply_address = reply_to(request.message, default=self.reply_to)
         except ValueError:
-            reason = "Can't build the email."
-            raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from None
+            raise cannot_build() from None
         return self._builder.build(
             request,
             reply_to=reply_address,

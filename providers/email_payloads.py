@@ -25,7 +25,7 @@ from domain.media_types import parse_media_type
 from .contract import SendRequest
 from .email_kinds import EmailKind
 from .http import Request, Response
-from .mail import AttachmentFile, ascii_email, extra_headers
+from .mail import AttachmentFile, ascii_email, cannot_build, extra_headers
 
 ACCEPTED = frozenset({"sent", "queued"})
 MAX_ID_LENGTH = 200
@@ -134,8 +134,7 @@ class MailBuilder:
             reason = f"{self.kind.label} doesn't support a part of this email."
             raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from None
         except _UNREADABLE:
-            reason = "Can't build the email."
-            raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from None
+            raise cannot_build() from None
         # Streams are never given.
         body = cast("str | bytes", prepared.body or b"")
         headers = {name: _text(value) for name, value in prepared.headers.items()}

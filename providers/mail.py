@@ -73,6 +73,11 @@ def extra_headers(message: Message) -> Mapping[str, str]:
     return headers
 
 
+def cannot_build() -> PermanentError:
+    """Return the error for an email that can't be encoded, such as one with an invalid address."""
+    return PermanentError("Can't build the email.", code=FailureCode.RENDER_FAILED)
+
+
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:
     """Return Reply-To as name and address, or None to reply to the sender. Raises ValueError."""
     if message.reply_to is not None:

@@ -55,6 +55,7 @@ from ..mail import (
     AttachmentFile,
     ascii_email,
     attachment_files,
+    cannot_build,
     extra_headers,
     reply_to,
 )
@@ -419,7 +420,7 @@ def _wrap_build_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise PermanentError("Can't build the email.", code=FailureCode.RENDER_FAILED) from error
+        raise cannot_build() from error
 
 
 def _split_requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:

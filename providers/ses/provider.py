@@ -13,23 +13,22 @@ from typing import Any
 
 import msgspec
 
-from domain.errors import FailureCode, PermanentError, ProviderResponse
+from domain.errors import ProviderResponse
 from notifyproject.platform.egress import Deadline
 
 from .. import aws_sns, contract, http, http_client
 from ..aws_errors import classify_response
 from ..aws_signing import Credentials, Signer
 from ..contract import (
-    NotAttemptedError,
     SendRequest,
     SendResult,
     WebhookReply,
     WebhookRequest,
     WebhookResult,
-    is_expired,
+    seconds_to_send,
 )
 from ..http import Request
-from ..mail import AttachmentFile, attachment_files
+from ..mail import AttachmentFile, attachment_files, cannot_build
 from ..mime import build_mail
 from . import webhooks
 from .responses import RULES
@@ -87,11 +86,9 @@ class SES:
             try:
                 body = self.body(request, files=files)
             except ValueError as error:
-                reason = "Can't build the email."
-                raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from error
-            now, left = self.clock(), deadline.seconds_left
-            if left <= 0 or is_expired(request, now=now):
-                raise NotAttemptedError
+                raise cannot_build() from error
+            now = self.clock()
+            left = seconds_to_send(request, left=deadline.seconds_left, now=now)
             # Still within the limit of mails with files, since the body is in memory.
             response = await http_client.send(self.signed(PATH, body, now=now, timeout=left))
         message_id = _message_id(response)

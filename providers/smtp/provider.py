@@ -13,7 +13,6 @@ from typing import Any
 
 from domain.errors import (
     FailureCode,
-    PermanentError,
     ProviderError,
     ProviderResponse,
     ProviderUnavailableError,
@@ -25,7 +24,7 @@ from notifyproject.platform.egress import Deadline
 
 from ..contract import NotAttemptedError, SendRequest, SendResult, account_name, is_expired
 from ..http import INVALID_CONFIGURATION, excerpt
-from ..mail import fetch_attachments
+from ..mail import cannot_build, fetch_attachments
 from ..mail_replies import Reply, Step, Subject
 from ..mime import Mail, build_mail
 from .connection import Connection
@@ -90,8 +89,7 @@ class SMTP:
                     request, sender=self.sender, default_reply_to=self.reply_to, files=files
                 )
             except ValueError as error:
-                reason = "Can't build the email."
-                raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from error
+                raise cannot_build() from error
             if is_expired(request, now=self.clock()):
                 raise NotAttemptedError
             self._deliver(encoded, deadline)
