@@ -116,6 +116,11 @@ class SendRequest:
     """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None
 
+    @property
+    def key(self) -> str:
+        """What an idempotent provider knows it by: the key, which is the first reference."""
+        return self.idempotency_key or self.reference
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendResult:

@@ -152,8 +152,8 @@ class IdempotentEmailApi(EmailApi):
 
     def _reference(self, request: SendRequest) -> str:
         # The bytes of a repeat are those of the first request, with the first reference.
-        return request.idempotency_key or request.reference
+        return request.key
 
     def _took_before(self, request: SendRequest, code: str | None) -> bool:
-        is_repeat = request.idempotency_key not in ("", request.reference)
+        is_repeat = request.key != request.reference
         return is_repeat and code is not None and code == self.kind.repeat_code

@@ -87,8 +87,7 @@ def read_refusal(body: Mapping[str, Any]) -> Refusal:
 
 def _key(request: SendRequest) -> Mapping[str, str]:
     """Return the header that Brevo reads and removes: a UUID that follows from the key."""
-    key = request.idempotency_key or request.reference
-    return {"idempotencyKey": str(uuid.uuid5(NAMESPACE, key))}
+    return {"idempotencyKey": str(uuid.uuid5(NAMESPACE, request.key))}
 
 
 def refine(rule: EventRule, event: Event) -> EventRule:

@@ -137,8 +137,7 @@ def _bounce(event: Event) -> Mapping[str, Any]:
 
 
 def _key(request: SendRequest) -> Mapping[str, str]:
-    key = request.idempotency_key or request.reference
-    return {"Idempotency-Key": key}
+    return {"Idempotency-Key": request.key}
 
 
 KIND = EmailKind(
