@@ -34,9 +34,9 @@ from ..base import (
     Provider,
     RequestResult,
 )
+from ..mailboxes import EMPTY, NOT_JSON, magic
 
 MAX_TITLE = 500
-EMPTY, NOT_JSON = "empty", "not-json"
 PAGE = b"<html><title>Welcome</title></html>"
 DELIVERED = Step("delivered")
 _DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}", re.ASCII | re.I)
@@ -186,11 +186,6 @@ class MailProvider(Provider):
                 delay=start + step.delay(self.timings),
                 payload=self.event(step.kind, mail, message_id) | {"_at": 0},
             )
-
-
-def magic(address: str) -> str:
-    """Return an address's outcome name: the local part before any plus sign, in lower case."""
-    return address.partition("@")[0].partition("+")[0].lower()
 
 
 def _odd_body(outcome: Outcome) -> bytes:

@@ -135,8 +135,3 @@ OUTCOMES = Outcomes(
     ),
     default="delivered",
 )
-
-
-def magic(address: str) -> str:
-    """Return an address's outcome name: the local part before any plus sign, in lower case."""
-    return address.partition("@")[0].partition("+")[0].lower()

@@ -20,9 +20,10 @@ from ..base import (
     Provider,
     RequestResult,
 )
+from ..mailboxes import magic
 from . import answers, events, presentation
 from .answers import Problem, Refusal
-from .outcomes import NO_ID, OUTCOMES, magic
+from .outcomes import NO_ID, OUTCOMES
 from .validation import problems
 
 SEND = "/v3/mail/send"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from ...outcomes import Outcomes, Step, accepted, refused
 from .. import network_faults
 from ..aws.signature import AwsProblem
+from ..mailboxes import EMPTY, NOT_JSON
 
-EMPTY, NOT_JSON = "empty", "not-json"
 SENT = Step("send", is_early=True)
 DELIVERED = Step("delivery")
 DEFAULT_STEPS = (SENT, DELIVERED)
@@ -162,8 +162,3 @@ OUTCOMES = Outcomes(
     ),
     default="delivered",
 )
-
-
-def magic(address: str) -> str:
-    """Return an address's outcome name: the local part before any plus sign, in lower case."""
-    return address.partition("@")[0].partition("+")[0].lower()

@@ -27,8 +27,9 @@ from ..base import (
     Provider,
     RequestResult,
 )
+from ..mailboxes import EMPTY, NOT_JSON, magic
 from . import events, presentation, validation
-from .outcomes import EMPTY, NOT_JSON, OUTCOMES, PROBLEMS, magic
+from .outcomes import OUTCOMES, PROBLEMS
 
 PREFIX = "/v2/email/"
 SEND = f"{PREFIX}outbound-emails"
