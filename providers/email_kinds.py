@@ -10,11 +10,16 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.errors import FailureCode
+
 from .bounces import PERMANENT_FAILURE, effect_of
 from .contract import AddressEffect, ReceiptKind, SendRequest, WebhookRequest
 from .http import as_object
-from .response_rules import ResponseRule
+from .response_rules import ResponseKind, ResponseRule
 
+CLIENT_ERRORS = range(400, 500)
+ABOUT_SETTINGS = (*range(300, 400), 401, 402, 403, 404, 405, 407, 415)
+"""Statuses that no mail causes."""
 Event = Mapping[str, Any]
 """One event of a webhook, in the provider's own words."""
 
@@ -97,6 +102,43 @@ class EmailKind:
     """Whether the type of an attachment must be that of its name."""
     pause_header: str | None = None
     """A header with the seconds until the next request, beside Retry-After."""
+
+
+def first_rules(label: str) -> Sequence[ResponseRule]:
+    """Return the rules that precede most of a provider's own: only time helps."""
+    return (
+        ResponseRule(
+            (429,), ResponseKind.TRANSIENT, f"Rate limited by {label}.", FailureCode.RATE_LIMITED
+        ),
+        ResponseRule(
+            (408,),
+            ResponseKind.TRANSIENT,
+            f"{label} did not receive the whole request in time.",
+        ),
+    )
+
+
+def last_rules(
+    label: str, *, rejected: Sequence[int], settings: str = "account or URL"
+) -> Sequence[ResponseRule]:
+    """Return the rules that follow a provider's own, by status alone.
+
+    ``rejected`` are the statuses of a refused mail, and ``settings`` what else a status refuses.
+    """
+    return (
+        ResponseRule(
+            (413,),
+            ResponseKind.PERMANENT,
+            f"The message exceeds {label}'s size limit.",
+            FailureCode.TOO_LARGE,
+        ),
+        ResponseRule(
+            ABOUT_SETTINGS,
+            ResponseKind.UNAVAILABLE,
+            f"{label} rejected the configured {settings}.",
+        ),
+        ResponseRule(rejected, ResponseKind.PERMANENT, f"{label} rejected the message."),
+    )
 
 
 def by_reply(rule: EventRule, *, text: str, status: int = PERMANENT_FAILURE) -> EventRule:

@@ -6,23 +6,29 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from domain.errors import FailureCode
-
 from ..contract import AddressEffect, ReceiptKind, SendRequest
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
+from ..email_kinds import (
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    by_reply,
+    first_rules,
+    last_rules,
+    text_of,
+)
 from ..email_webhooks import verify_password
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
 WORD_JOINER = "\N{WORD JOINER}"
 _OPENING = re.compile(r"\{(?=[{%])")
-CLIENT_ERRORS = range(400, 500)
 ABOUT_RECIPIENT = r"(?is).*(not valid|invalid) in to\b.*"
 ABOUT_SENDER = r"(?is).*\bsender\b.*"
 REPEATED = "duplicate_parameter"
 RULES: Sequence[ResponseRule] = (
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Brevo.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "Brevo did not receive the whole request in time."),
+    *first_rules("Brevo"),
     ResponseRule(
         CLIENT_ERRORS,
         Kind.UNAVAILABLE,
@@ -47,15 +53,7 @@ RULES: Sequence[ResponseRule] = (
         "Brevo took a request with this key before, and ignored this one.",
         field=REPEATED,
     ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds Brevo's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "Brevo rejected the configured account or URL.",
-    ),
-    ResponseRule((400,), Kind.PERMANENT, "Brevo rejected the message."),
+    *last_rules("Brevo", rejected=(400,)),
 )
 EVENTS: Mapping[str, EventRule] = {
     "request": EventRule(ReceiptKind.QUEUED),

@@ -7,13 +7,22 @@ from domain.errors import FailureCode, Reach
 
 from ..bounces import PERMANENT_FAILURE
 from ..contract import AddressEffect, ReceiptKind
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
+from ..email_kinds import (
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    by_reply,
+    first_rules,
+    last_rules,
+    text_of,
+)
 from ..email_webhooks import verify_mailgun
 from ..http import as_object
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
-CLIENT_ERRORS = range(400, 500)
 WRONG_PATH = "Mailgun Magnificent API"
 """The whole text with which Mailgun answers what isn't below a version of its API."""
 TEST_RECIPIENTS = r"(?is).*for test purposes only.*"
@@ -26,8 +35,7 @@ LIMITED = r"(?is).*\b(recipient|rate|hourly) limit (has been )?(exceeded|reached
 ABOUT_RECIPIENT = r"(?is)'?to'? parameter is not a valid.*"
 ABOUT_SENDER = r"(?is)'?from'? parameter is not a valid.*"
 RULES: Sequence[ResponseRule] = (
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailgun.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "Mailgun did not receive the whole request in time."),
+    *first_rules("Mailgun"),
     ResponseRule(
         (500,), Kind.AMBIGUOUS, "Mailgun failed, and sometimes sends the message all the same."
     ),
@@ -74,15 +82,7 @@ RULES: Sequence[ResponseRule] = (
         "Mailgun rejected the configured sender.",
         field=ABOUT_SENDER,
     ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds Mailgun's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "Mailgun rejected the configured key, domain, or URL.",
-    ),
-    ResponseRule((400,), Kind.PERMANENT, "Mailgun rejected the message."),
+    *last_rules("Mailgun", rejected=(400,), settings="key, domain, or URL"),
 )
 FAILED = "failed"
 PERMANENT_REPLIES = range(500, 600)

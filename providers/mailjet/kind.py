@@ -3,20 +3,27 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domain.errors import FailureCode
-
 from ..contract import AddressEffect, ReceiptKind
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, first_object, text_of
+from ..email_kinds import (
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    by_reply,
+    first_object,
+    first_rules,
+    last_rules,
+    text_of,
+)
 from ..email_webhooks import verify_password
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
-CLIENT_ERRORS = range(400, 500)
 ABOUT_RECIPIENT = r"(?is)To\b.*"
 ABOUT_SENDER = r"(?is)From\b.*"
 RULES: Sequence[ResponseRule] = (
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailjet.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "Mailjet did not receive the whole request in time."),
+    *first_rules("Mailjet"),
     ResponseRule(
         (400,),
         Kind.INVALID_RECIPIENT,
@@ -29,15 +36,7 @@ RULES: Sequence[ResponseRule] = (
         "Mailjet rejected the configured sender.",
         field=ABOUT_SENDER,
     ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds Mailjet's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "Mailjet rejected the configured account or URL.",
-    ),
-    ResponseRule((400,), Kind.PERMANENT, "Mailjet rejected the message."),
+    *last_rules("Mailjet", rejected=(400,)),
 )
 BOUNCE = "bounce"
 OF_THE_SENDER = frozenset(

@@ -3,20 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domain.errors import FailureCode
-
 from ..contract import ReceiptKind
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
+from ..email_kinds import (
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    by_reply,
+    first_rules,
+    last_rules,
+    text_of,
+)
 from ..email_webhooks import verify_password
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
-CLIENT_ERRORS = range(400, 500)
 ABOUT_RECIPIENT = r"(?is)'?to'?\b.*(address|invalid).*"
 ABOUT_SENDER = r"(?is).*('from'|sending from domain|domain is not).*"
 RULES: Sequence[ResponseRule] = (
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Mailtrap.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "Mailtrap did not receive the whole request in time."),
+    *first_rules("Mailtrap"),
     ResponseRule(
         (400, 422),
         Kind.INVALID_RECIPIENT,
@@ -29,15 +35,7 @@ RULES: Sequence[ResponseRule] = (
         "Mailtrap rejected the configured sender.",
         field=ABOUT_SENDER,
     ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds Mailtrap's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "Mailtrap rejected the configured account or URL.",
-    ),
-    ResponseRule((400, 422), Kind.PERMANENT, "Mailtrap rejected the message."),
+    *last_rules("Mailtrap", rejected=(400, 422)),
 )
 EVENTS: Mapping[str, EventRule] = {
     "delivery": EventRule(ReceiptKind.DELIVERED),

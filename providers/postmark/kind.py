@@ -6,17 +6,24 @@ from typing import Any
 from domain.errors import FailureCode, Reach
 
 from ..contract import AddressEffect, ReceiptKind
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, text_of
+from ..email_kinds import (
+    ABOUT_SETTINGS,
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    first_rules,
+    text_of,
+)
 from ..email_webhooks import verify_password
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
-CLIENT_ERRORS = range(400, 500)
 ABOUT_RECIPIENT = r"(?is)(Invalid|Error parsing) 'To'.*"
 ABOUT_SENDER = r"(?is)(Invalid|Error parsing) 'From'.*"
 RULES: Sequence[ResponseRule] = (
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Postmark.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "Postmark did not receive the whole request in time."),
+    *first_rules("Postmark"),
     ResponseRule(
         (413,), Kind.PERMANENT, "The message exceeds Postmark's size limit.", FailureCode.TOO_LARGE
     ),
@@ -61,7 +68,7 @@ RULES: Sequence[ResponseRule] = (
         field=ABOUT_SENDER,
     ),
     ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
+        ABOUT_SETTINGS,
         Kind.UNAVAILABLE,
         "Postmark, or a firewall before it, rejected the configured account or URL.",
     ),

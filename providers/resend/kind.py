@@ -5,17 +5,26 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from domain.errors import FailureCode, Reach
+from domain.errors import Reach
 
 from ..bounces import reply_in
 from ..contract import AddressEffect, ReceiptKind, SendRequest
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, by_reply, text_of
+from ..email_kinds import (
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    by_reply,
+    first_rules,
+    last_rules,
+    text_of,
+)
 from ..email_webhooks import verify_standard
 from ..http import as_object
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule
 
-CLIENT_ERRORS = range(400, 500)
 ABOUT_RECIPIENT = r"(?is)Invalid `?to`? field.*"
 ABOUT_SENDER = r"(?is)(Invalid `?from`? field|The .{1,253} domain is not verified).*"
 ABOUT_KEY = r"(?is)API key is invalid.*"
@@ -27,8 +36,7 @@ RULES: Sequence[ResponseRule] = (
         "The quota of the Resend account is used up.",
         field="daily_quota_exceeded|monthly_quota_exceeded",
     ),
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by Resend.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "Resend did not receive the whole request in time."),
+    *first_rules("Resend"),
     ResponseRule(
         (409,),
         Kind.TRANSIENT,
@@ -67,15 +75,7 @@ RULES: Sequence[ResponseRule] = (
         "Resend rejected the recipient's address.",
         field=ABOUT_RECIPIENT,
     ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds Resend's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "Resend rejected the configured account or URL.",
-    ),
-    ResponseRule((400, 422, 451), Kind.PERMANENT, "Resend rejected the message."),
+    *last_rules("Resend", rejected=(400, 422, 451)),
 )
 BOUNCED = "email.bounced"
 OF_THE_CONTENT = frozenset({"ContentRejected", "AttachmentRejected", "MessageTooLarge"})

@@ -8,7 +8,16 @@ from domain.errors import FailureCode
 from domain.states import Category
 
 from ..contract import AddressEffect, ReceiptKind, SendRequest
-from ..email_kinds import EmailKind, Event, EventRule, Refusal, first_object, text_of
+from ..email_kinds import (
+    CLIENT_ERRORS,
+    EmailKind,
+    Event,
+    EventRule,
+    Refusal,
+    first_object,
+    last_rules,
+    text_of,
+)
 from ..email_webhooks import verify_password
 from ..http import as_object
 from ..response_rules import ResponseKind as Kind
@@ -16,7 +25,6 @@ from ..response_rules import ResponseRule
 
 _BRACES = re.compile("[{}]{2,}")
 _LETTERS = str.maketrans({"{": "o", "}": "c"})
-CLIENT_ERRORS = range(400, 500)
 SUPPRESSED = r"(?is).*\bsuppress(ed|ion)\b.*"
 REJECTED = "total_rejected_recipients"
 ABOUT_RECIPIENT = r"(?is).*(\b(for|to) (header_to|address)\b|\b(in)?valid recipient).*"
@@ -52,15 +60,7 @@ RULES: Sequence[ResponseRule] = (
         "SparkPost rejected the recipient's address.",
         field=ABOUT_RECIPIENT,
     ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds SparkPost's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "SparkPost rejected the configured account or URL.",
-    ),
-    ResponseRule((400, 422), Kind.PERMANENT, "SparkPost rejected the message."),
+    *last_rules("SparkPost", rejected=(400, 422)),
 )
 SOFT = AddressEffect.SOFT_BOUNCE
 BOUNCES = frozenset({"bounce", "out_of_band"})
