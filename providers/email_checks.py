@@ -1,13 +1,17 @@
 """Checks of the settings of providers of email with an API."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from django.conf import settings
 from django.core import checks
 
 from . import setting_checks
 from .spec import Account
+
+LIBRARY = "anymail"
+REQUIREMENTS = "requirements-providers.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +20,11 @@ class EmailChecks:
 
     label: str
     url: str
-    """The variable with the address of the API. Others are those it can't send without, and those
-    that show whose a webhook is."""
+    """The variable with the address of the API."""
     credentials: Sequence[str]
+    """The variables without which it can't send."""
     secrets: Sequence[str]
-    requirements: str
-    is_installed: Callable[[], bool]
-    """Whether these requirements are."""
+    """The variables with what shows whose a webhook is."""
 
     def check_settings(self, account: Account) -> Iterator[checks.CheckMessage]:
         """Report invalid or missing settings of an account."""
@@ -32,9 +34,9 @@ class EmailChecks:
         if missing := _missing(account, self.credentials):
             message = f"EMAIL_PROVIDER names {account.name}, but {missing} is not set."
             yield setting_checks.error(message, None, 31)
-        if not self.is_installed():
+        if not is_installed():
             message = f"EMAIL_PROVIDER names {account.name}, but django-anymail is not installed."
-            hint = f"pip install --require-hashes -r {self.requirements}"
+            hint = f"pip install --require-hashes -r {REQUIREMENTS}"
             yield setting_checks.error(message, hint, 32)
 
     def check_server(self, account: Account) -> Iterator[checks.CheckMessage]:
@@ -46,6 +48,11 @@ class EmailChecks:
                 hint="Without them, bounces are not noticed.",
                 id="notifications.W010",
             )
+
+
+def is_installed() -> bool:
+    """Return whether the library is installed that these providers need, without importing it."""
+    return find_spec(LIBRARY) is not None
 
 
 def _missing(account: Account, names: Sequence[str]) -> str:

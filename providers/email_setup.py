@@ -7,7 +7,7 @@ from typing import Any
 from domain.mailboxes import parse_mailbox
 from notifyproject.settings.declarations import ProviderGroup
 
-from . import email_spec
+from . import email_checks, email_spec
 from .contract import Message, SendRequest
 from .http import SUCCESSES, Request, Response
 from .mail import AttachmentFile
@@ -36,11 +36,11 @@ def sample(
 
     ``extra`` has fields of the provider that make it send nothing.
     """
-    if not email_spec.is_installed():
+    if not email_checks.is_installed():
         raise RejectedError(
-            f"{spec.label} needs django-anymail: install {email_spec.REQUIREMENTS}."
+            f"{spec.label} needs django-anymail: install {email_checks.REQUIREMENTS}."
         )
-    account = email_spec.account(
+    provider = email_spec.provider_of(
         spec.name,
         kind=spec.name,
         options=options,
@@ -59,7 +59,7 @@ def sample(
         category="",
     )
     with explained(spec.label):
-        return account.build(request, files=(FILE,), timeout=timeout, extra=extra).request
+        return provider.build(request, files=(FILE,), timeout=timeout, extra=extra).request
 
 
 def try_sample(

@@ -11,14 +11,11 @@ from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.settings.declarations import ProviderGroup
 
+from . import email_checks
 from .spec import Account, ProviderSpec, WebhookSpec
 
 if TYPE_CHECKING:
     from .email_api import EmailApi
-    from .email_checks import EmailChecks
-
-LIBRARY = "anymail"
-REQUIREMENTS = "requirements-providers.txt"
 
 
 def email_spec(
@@ -39,21 +36,19 @@ def email_spec(
     setup = f"{__package__}.{name}.setup"
 
     def is_configured(found: Account) -> bool:
-        return is_installed() and all(getattr(found.values, one) for one in credentials)
+        return email_checks.is_installed() and all(
+            getattr(found.values, one) for one in credentials
+        )
 
     def check(environment: Any, **fields: Any) -> None:
         import_module(setup).check(environment, **fields)
 
-    def checks() -> "EmailChecks":
-        from .email_checks import EmailChecks
-
-        return EmailChecks(
+    def checks() -> email_checks.EmailChecks:
+        return email_checks.EmailChecks(
             label=label,
             url=f"{name.upper()}_URL",
             credentials=credentials,
             secrets=tuple(secrets.values()),
-            requirements=REQUIREMENTS,
-            is_installed=is_installed,
         )
 
     def build(found: Account) -> "EmailApi":
@@ -61,7 +56,7 @@ def email_spec(
         if is_configured(found):
             # Takes a tenth of a second, which the first mail would wait for.
             import_module(f"{__package__}.email_payloads")
-        return account(
+        return provider_of(
             found.name,
             kind=name,
             options=options(values),
@@ -86,7 +81,7 @@ def email_spec(
     )
 
 
-def account(
+def provider_of(
     name: str,
     *,
     kind: str,
@@ -94,7 +89,7 @@ def account(
     secrets: Mapping[str, str],
     mail: Mapping[str, Any],
 ) -> "EmailApi":
-    """Return an account of a kind."""
+    """Return the provider for an account of a kind."""
     from .email_api import EmailApi, IdempotentEmailApi
     from .email_kinds import WebhookSecrets
 
@@ -108,8 +103,3 @@ def account(
         clock=utc_now,
         **mail,
     )
-
-
-def is_installed() -> bool:
-    """Return whether the library is installed that these providers need, without importing it."""
-    return find_spec(LIBRARY) is not None

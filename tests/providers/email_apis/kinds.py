@@ -98,7 +98,7 @@ class KindCase:
 
     def account(self, **fields: Any) -> EmailApi:
         options = {**self.options, "api_url": "http://127.0.0.1:1", **fields.pop("options", {})}
-        found = email_spec.account(
+        found = email_spec.provider_of(
             self.name,
             kind=self.name,
             options=options,

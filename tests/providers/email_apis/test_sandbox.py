@@ -129,7 +129,7 @@ class Running:
     def account(self, case: KindCase, **options: str) -> EmailApi:
         mail = self.sandbox.mail
         secrets = {"password": mail.webhook_secret, "signing_key": signing_key(case, self.sandbox)}
-        return email_spec.account(
+        return email_spec.provider_of(
             case.name,
             kind=case.name,
             options={
