@@ -1,1 +1,5 @@
-"""Providers: adapters for the services that send messages, one package or module each."""
+"""Providers: adapters for the services that send messages.
+
+A package is a provider. Modules with a common prefix are what several share: ``email_``, ``aws_``,
+``room_``.
+"""

@@ -43,7 +43,7 @@ CERTIFICATE_LIFETIME = timedelta(days=1)
 MAX_CERTIFICATES = 16
 FETCH_TIMEOUT = 5.0
 MAX_FETCHES = 2
-"""Certificates that a process fetches at once: anybody can name one."""
+"""Certificates that an account fetches at once in a process: anybody can name one."""
 _TOPIC = re.compile(TOPIC)
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CERTIFICATE_PATH = r"/SimpleNotificationService-[0-9a-f]{32}\.pem"

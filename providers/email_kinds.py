@@ -78,7 +78,8 @@ class EmailKind:
     plain_refusals: AbstractSet[str] = frozenset()
     """Whole bodies that aren't JSON, and the provider's own nevertheless."""
     events: Mapping[str, EventRule]
-    """By name. The first word of a name is the rule of names that aren't here."""
+    """By name. A name that isn't here has the rule of its first word, as ``Bounce`` for ``Bounce
+    Unknown``."""
     event_name: Callable[[Event], str]
     refine: Callable[[EventRule, Event], EventRule] = lambda rule, _event: rule
     """Reads more of an event, such as the receiving server's reply."""
