@@ -7,7 +7,7 @@ keeps the comments, order, and style of every field that has not changed.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ OWN_LANGUAGE = "default"  # Its texts are beside type.yaml; others have a folder
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _HTML = "_html"  # A part with this ending is an .html file without it
-_FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):(?:\s|$)")
+_FIELD = re.compile(r"(?P<quote>['\"]?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P=quote):(?:\s|$)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LINES = re.compile(r"[^\s].*[^\n]\n?", re.DOTALL)
 _OTHER_BREAK = re.compile("[\x85\u2028\u2029]")
@@ -76,14 +76,13 @@ for _tag, _pattern, _first in (
 _Dumper.add_representer(str, _write_text)
 
 
-def read_types(folder: Path) -> dict[str, TypeFiles]:
-    """Return the types in a folder by slug. Folders without ``type.yaml`` are none.
+def read_types(folder: Path, slugs: Sequence[str] = ()) -> dict[str, TypeFiles]:
+    """Return the types in a folder by slug: these, or all. Folders without ``type.yaml`` are none.
 
     Raises FileError.
     """
-    return {
-        path.parent.name: read_type(path.parent) for path in sorted(folder.glob(f"*/{DEFINITION}"))
-    }
+    found = sorted(path.parent for path in folder.glob(f"*/{DEFINITION}"))
+    return {each.name: read_type(each) for each in found if not slugs or each.name in slugs}
 
 
 def read_type(folder: Path) -> TypeFiles:
@@ -222,7 +221,7 @@ def _blocks(text: str) -> tuple[str, dict[str, str]]:
     for line in _LINE.findall(text):
         ended = line if line.endswith("\n") else f"{line}\n"
         if found := _FIELD.match(line):
-            current = blocks.setdefault(found[1], [])
+            current = blocks.setdefault(found["name"], [])
             current.extend([*before, ended])
             before = []
         elif line.startswith("#") or not line.strip():
