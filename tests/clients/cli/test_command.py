@@ -272,6 +272,14 @@ def test_refused_key_and_unreadable_file_are_invalid_use(notify: Notify, db: Non
     assert weak.types.exists() is False
 
 
+def test_file_that_cannot_be_read_stops_no_other_type(parcel: Notify) -> None:
+    parcel.write("broken", "type.yaml", "name: [")
+    for words in ("lint", "lint --server", "push --publish", "diff --exit-code", "pull"):
+        assert parcel(*words.split(), "parcel_lost") == 0, parcel.err
+        assert parcel(*words.split()) == 2
+        assert "broken/type.yaml" in parcel.err
+
+
 def test_field_that_the_client_does_not_know_is_kept(notify: Notify) -> None:
     """The client names no field but the schema: what the server has is in the file."""
     assert notify("pull", "payment_confirmed") == 0

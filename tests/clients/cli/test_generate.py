@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from notifyproject_client.cli import command
-from notifyproject_client.cli.data_types import Module
 from notifyproject_client.cli.files import TypeFiles
-from notifyproject_client.cli.python_code import python_code
-from notifyproject_client.cli.typescript_code import typescript_code
+from notifyproject_client.cli.generate.declarations import Module
+from notifyproject_client.cli.generate.python import python_code
+from notifyproject_client.cli.generate.typescript import typescript_code
 
 from notifications.catalog.schemas import check_schema
 from notifications.catalog.shipped_types import FOLDER

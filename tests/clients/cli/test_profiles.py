@@ -111,6 +111,10 @@ class Servers:
             each["definition"]["description"] = description
         self._staging = json.dumps(page).encode()
 
+    def empty_staging(self) -> None:
+        """Let staging have no types."""
+        self._staging = json.dumps({"results": [], "next": None}).encode()
+
     def __call__(self, *words: str, **environment: str) -> int:
         out, err = io.StringIO(), io.StringIO()
         code = command.run(
@@ -184,9 +188,20 @@ def test_promotion_stops_at_a_type_that_has_moved_and_shows_both(servers: Server
     types.define_type("order_shipped", {"description": "By staff."}, now=utc_now())
     assert servers(*PROMOTE) == command.CONFLICT
     assert "-description: By staff.\n+description: New.\n" in servers.out
+    assert "+++ staging/order_shipped/type.yaml" in servers.out
+    assert "--force publishes what staging has" in servers.out
     assert description() == "By staff."
     assert servers(*PROMOTE, "--force") == 0
     assert description() == "New."
+
+
+def test_promotion_of_nothing_names_the_server_that_lacks_it(servers: Servers) -> None:
+    servers.empty_staging()
+    promote = PROMOTE[:-1]
+    assert servers(*promote) == command.INVALID_USE
+    assert servers.out == "There are no types on staging.\n"
+    assert servers(*PROMOTE) == command.INVALID_USE
+    assert servers.out == "There is no type order_shipped.\n"
 
 
 def test_profile_of_the_environment_is_the_default(servers: Servers) -> None:

@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,7 +18,7 @@ import httpx
 
 from . import files, generate, lint, validate
 from .files import FileError, TypeFiles
-from .first_type import FIRST_SLUG, write_first_type
+from .init import FIRST_SLUG, write_first_type
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
 from .profiles import FILE as PROFILES
@@ -29,7 +29,7 @@ from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerE
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
 URL, KEY, PROFILE = "NOTIFY_URL", "NOTIFY_API_KEY", "NOTIFY_PROFILE"
 DEFAULT_TYPES = Path("notify/types")
-INIT, PROMOTE, TYPES, VALIDATE = "init", "promote", "types", "validate"
+INIT, LINT, PROMOTE, TYPES, VALIDATE = "init", "lint", "promote", "types", "validate"
 
 
 def main() -> None:
@@ -51,6 +51,8 @@ def run(
     try:
         if options.command in _WITHOUT_SERVER:
             return _WITHOUT_SERVER[options.command](options, out)
+        if options.command == LINT and not options.server:
+            return _lint_without_server(options, out=out, err=err)
         return _call(options, environment, out=out, err=err, transport=transport)
     except (FileError, ProfileError, ServerError, _InvalidUseError) as error:
         print(error, file=err)
@@ -65,9 +67,8 @@ def _call(
     err: TextIO,
     transport: httpx.BaseTransport | None,
 ) -> int:
-    needs_server = getattr(options, "server", True)
-    profile = _profile(options, environment) if needs_server else Profile("", "")
-    if needs_server and not (profile.url and profile.key):
+    profile = _profile(options, environment)
+    if not (profile.url and profile.key):
         raise _InvalidUseError(
             f"Set {URL} and {KEY}, or name a profile. The key needs the scope templates:write."
         )
@@ -77,7 +78,7 @@ def _call(
             _Run(
                 options=options,
                 server=server,
-                local=chosen.of(_local(options, environment, transport)),
+                local=_local(options, chosen, environment, transport),
                 chosen=chosen,
                 out=out,
                 err=err,
@@ -96,15 +97,16 @@ def _profile(options: argparse.Namespace, environment: Mapping[str, str]) -> Pro
 
 def _local(
     options: argparse.Namespace,
+    chosen: "_Chosen",
     environment: Mapping[str, str],
     transport: httpx.BaseTransport | None,
 ) -> dict[str, TypeFiles]:
-    """Return the types to compare with the server's: of the files, or of another server."""
+    """Return the chosen types to compare with the server's: of the files, or of another server."""
     if options.command == PROMOTE:
         source = find_profile(options.source, environment=environment)
         with Server(source.url, key=source.key, transport=transport) as server:
-            return {slug: each.files for slug, each in server.types().items()}
-    return files.read_types(options.types) if options.types.is_dir() else {}
+            return {slug: each.files for slug, each in chosen.of(server.types()).items()}
+    return files.read_types(options.types, chosen.slugs)
 
 
 def _generate(options: argparse.Namespace, out: TextIO) -> int:
@@ -140,25 +142,24 @@ class _Chosen:
     """The types that the command line names; all, if it names none."""
 
     def __init__(self, slugs: Sequence[str]) -> None:
-        self._slugs = slugs
+        self.slugs = slugs
 
     def of(self, types: Mapping[str, Any]) -> dict[str, Any]:
         """Return the chosen ones of these types."""
-        return {s: each for s, each in types.items() if not self._slugs or s in self._slugs}
+        return {s: each for s, each in types.items() if not self.slugs or s in self.slugs}
 
     def check(self, *known: Mapping[str, Any]) -> None:
         """Raise _InvalidUseError for a name that none of these has."""
-        for slug in self._slugs:
+        for slug in self.slugs:
             if not any(slug in types for types in known):
                 raise _InvalidUseError(f"There is no type {slug}.")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
-    """One call of the command."""
+class _Files:
+    """One call of the command that needs no server."""
 
     options: argparse.Namespace
-    server: Server
     local: dict[str, TypeFiles]
     chosen: _Chosen
     out: TextIO
@@ -195,6 +196,37 @@ class _Run:
             print(json.dumps(self.events, ensure_ascii=False), file=self.out)
         return code
 
+
+@dataclass(slots=True, kw_only=True)
+class _Run(_Files):
+    """One call of the command with a server, which is to have the local types."""
+
+    server: Server
+
+    @property
+    def source(self) -> str | None:
+        """The profile of the server that has the local types, None if they are the files."""
+        return self.options.source if self.options.command == PROMOTE else None
+
+    @property
+    def place(self) -> str:
+        """Where the local types are."""
+        return f"on {self.source}" if self.source else f"in {self.folder}"
+
+    def difference(self, slug: str, before: TypeFiles, after: TypeFiles) -> str:
+        """Return how a local type differs from the server's, both as files."""
+        one = files.texts_of(before) if before.definition else {}
+        other = files.texts_of(after)
+        lines: list[str] = []
+        for name in sorted(one.keys() | other.keys()):
+            lines += difflib.unified_diff(
+                one.get(name, "").splitlines(keepends=True),
+                other.get(name, "").splitlines(keepends=True),
+                fromfile=f"server/{slug}/{name}",
+                tofile=f"{self.source or 'files'}/{slug}/{name}",
+            )
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
     def lock(self) -> Lock:
         """Return the lock beside the folder of types."""
         return Lock(self.folder.parent / LOCK, self.server.url)
@@ -216,7 +248,7 @@ def _pull(run: _Run) -> int:
             is_changed_there = known is None or of_server.revision != known.revision
             if is_changed_here and is_changed_there:
                 run.say(slug, "conflict: changed in the files and on the server",
-                        _difference(slug, of_server.files, here))  # fmt: skip
+                        run.difference(slug, of_server.files, here))  # fmt: skip
                 code = CONFLICT
                 continue
             if is_changed_here:
@@ -252,26 +284,36 @@ def _diff(run: _Run) -> int:
         before = present.files if present else TypeFiles({})
         if each.outcome != "unchanged":
             is_different = True
-            run.say(each.slug, each.outcome, _difference(each.slug, before, each.files))
+            run.say(each.slug, each.outcome, run.difference(each.slug, before, each.files))
     if only_there := sorted(run.chosen.of(there).keys() - run.local.keys()):
         run.warn(f"Only on the server, and left as they are: {', '.join(only_there)}.")
     return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
 
 
-def _lint(run: _Run) -> int:
+def _lint_without_server(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
+    chosen = _Chosen(options.slugs)
+    local = files.read_types(options.types, chosen.slugs)
+    run = _Files(options=options, local=local, chosen=chosen, out=out, err=err)
+    return _lint(run, lint.find_without_server)
+
+
+def _lint_by_server(run: _Run) -> int:
+    def find(local: Mapping[str, TypeFiles]) -> Sequence[Finding]:
+        try:
+            return run.server.lint([LocalType(*each, None) for each in local.items()])
+        except InvalidTypesError as invalid:
+            return invalid.problems
+
+    return _lint(run, find)
+
+
+def _lint(run: _Files, find: Callable[[Mapping[str, TypeFiles]], Iterable[Finding]]) -> int:
     run.chosen.check(run.local)
     if not run.local:
         run.warn(f"There are no types in {run.folder}.")
         return run.end(INVALID_USE)
     slugs = [*run.local]
-    found: Sequence[Finding]
-    if not run.options.server:
-        found = [*lint.find_without_server(run.local)]
-    else:
-        try:
-            found = run.server.lint([LocalType(*each, None) for each in run.local.items()])
-        except InvalidTypesError as invalid:
-            found = invalid.problems
+    found = [*find(run.local)]
     for each in found:
         slug, name, path = lint.place(slugs, each.pointer)
         at = run.folder / slug / name
@@ -304,7 +346,7 @@ def _store(run: _Run, replaced: Mapping[str, ServerType]) -> int:
     """Store types on the server: in place of these, or of what the lock has."""
     run.chosen.check(run.local)
     if not run.local:
-        run.warn(f"There are no types in {run.folder}.")
+        run.warn(f"There are no types {run.place}.")
         return run.end(INVALID_USE)
     try:
         stored = _sent(run, replaced, dry_run=run.options.dry_run, publish=run.options.publish)
@@ -314,7 +356,7 @@ def _store(run: _Run, replaced: Mapping[str, ServerType]) -> int:
         return run.end(DIFFERENT)
     publishes = run.options.publish and not run.options.dry_run
     _report_stored(run, stored, publishes=publishes)
-    if run.options.command == PROMOTE:
+    if run.source:
         # The files may have something else.
         if publishes:
             run.lock().set_promoted({each.slug: each.revision for each in stored})
@@ -343,9 +385,14 @@ def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
     there = run.server.types()
     for slug in slugs:
         present = there.get(slug)
-        text = _difference(slug, present.files, run.local[slug]) if present else ""
-        run.say(slug, "conflict: changed on the server since the last pull", text)
-    run.warn("Nothing was stored. Pull, merge, and push again; --force overwrites the server's.")
+        text = run.difference(slug, present.files, run.local[slug]) if present else ""
+        last = "pull, push, or promotion" if run.source else "pull"
+        run.say(slug, f"conflict: changed on the server since the last {last}", text)
+    run.warn(
+        f"Nothing was stored. --force publishes what {run.source} has in place of the server's."
+        if run.source
+        else "Nothing was stored. Pull, merge, and push again; --force overwrites the server's."
+    )
     return CONFLICT
 
 
@@ -372,23 +419,14 @@ def _sent(
         return None
 
 
-def _difference(slug: str, before: TypeFiles, after: TypeFiles) -> str:
-    """Return the difference of two types as files."""
-    one = files.texts_of(before) if before.definition else {}
-    other = files.texts_of(after)
-    lines: list[str] = []
-    for name in sorted(one.keys() | other.keys()):
-        lines += difflib.unified_diff(
-            one.get(name, "").splitlines(keepends=True),
-            other.get(name, "").splitlines(keepends=True),
-            fromfile=f"server/{slug}/{name}",
-            tofile=f"files/{slug}/{name}",
-        )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
 _WITHOUT_SERVER = {INIT: _init, TYPES: _generate, VALIDATE: _validate}
-_COMMANDS = {"pull": _pull, "diff": _diff, "lint": _lint, "push": _push, PROMOTE: _promote}
+_COMMANDS = {
+    "pull": _pull,
+    "diff": _diff,
+    LINT: _lint_by_server,
+    "push": _push,
+    PROMOTE: _promote,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -398,22 +436,21 @@ def _parser() -> argparse.ArgumentParser:
     pull.add_argument("--force", action="store_true", help="overwrite files that have changed")
     diff = commands.add_parser("diff", help="show how the files differ from the server")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if they differ")
-    lint_ = commands.add_parser("lint", help="find what is worth a second look in the files")
+    lint_ = commands.add_parser(LINT, help="find what is worth a second look in the files")
     lint_.add_argument("--server", action="store_true", help="also what the server would refuse")
     push = commands.add_parser("push", help="store the files' types on the server")
     push.add_argument("--publish", action="store_true", help="use them for new notifications")
-    push.add_argument("--dry-run", action="store_true", help="check them and store nothing")
-    push.add_argument("--force", action="store_true", help="overwrite what the server has")
-    push.add_argument("--breaking", action="store_true", help="publish schemas that refuse more")
-    push.add_argument("--note", default="", help="what has changed")
     promote = commands.add_parser(PROMOTE, help="publish one server's types on another")
     promote.add_argument("--from", dest="source", required=True, help="the profile to read from")
     promote.add_argument("--to", dest="profile", required=True, help="the profile to publish on")
-    promote.add_argument("--dry-run", action="store_true", help="check them and store nothing")
-    promote.add_argument("--force", action="store_true", help="overwrite what the other has")
-    promote.add_argument("--breaking", action="store_true", help="publish schemas that refuse more")
-    promote.add_argument("--note", default="", help="what has changed")
     promote.set_defaults(publish=True, url=None)
+    for command in (push, promote):
+        command.add_argument("--dry-run", action="store_true", help="check them and store nothing")
+        command.add_argument("--force", action="store_true", help="overwrite what the server has")
+        command.add_argument(
+            "--breaking", action="store_true", help="publish schemas that refuse more"
+        )
+        command.add_argument("--note", default="", help="what has changed")
     init = commands.add_parser(INIT, help="write the files of a first type")
     init.add_argument("slug", nargs="?", default=FIRST_SLUG, metavar="TYPE")
     of_types = commands.add_parser(TYPES, help="code for the data of types").add_subparsers(

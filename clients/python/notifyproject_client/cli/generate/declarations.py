@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .files import TypeFiles
+from ..files import TypeFiles
 
 Literal = str | int | bool | None
 SIMPLE = ("string", "integer", "number", "boolean", "null")

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from .data_types import Declaration, Module, Notation, comment
+from .declarations import Declaration, Module, Notation, comment
 
 HEAD = """\
 // Notification types and their data. `notify types generate` writes this file.

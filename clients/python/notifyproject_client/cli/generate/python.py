@@ -4,7 +4,7 @@ import keyword
 import re
 from collections.abc import Iterator
 
-from .data_types import Declaration, Field, Module, Notation, TypeData, comment
+from .declarations import Declaration, Field, Module, Notation, TypeData, comment
 
 HEAD = '''\
 """Notification types and their data. ``notify types generate`` writes this file."""

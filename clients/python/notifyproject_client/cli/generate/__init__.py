@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from . import files
-from .data_types import Module
-from .files import DEFINITION, FileError
-from .python_code import python_code
-from .typescript_code import typescript_code
+from .. import files
+from ..files import DEFINITION, FileError
+from .declarations import Module
+from .python import python_code
+from .typescript import typescript_code
 
 LANGUAGES: Mapping[str, Callable[[Module], str]] = {
     "python": python_code,
