@@ -142,6 +142,7 @@ def errors_at(
     found = body.get("errors") or []
     for result in body.get("results") or []:
         found += result.get("error", {}).get("errors") or []
+    found += body.get("findings") or []
     pointer = "/" + "/".join(path)
     return [error for error in found if error["pointer"] and pointer.endswith(error["pointer"])]
 
