@@ -2,16 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from django.conf import settings
 from django.core import checks
 
-from . import setting_checks
+from . import email_library, setting_checks
 from .spec import Account
-
-LIBRARY = "anymail"
-REQUIREMENTS = "requirements-providers.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +30,9 @@ class EmailChecks:
         if missing := _missing(account, self.credentials):
             message = f"EMAIL_PROVIDER names {account.name}, but {missing} is not set."
             yield setting_checks.error(message, None, 31)
-        if not is_installed():
+        if not email_library.is_installed():
             message = f"EMAIL_PROVIDER names {account.name}, but django-anymail is not installed."
-            hint = f"pip install --require-hashes -r {REQUIREMENTS}"
+            hint = f"pip install --require-hashes -r {email_library.REQUIREMENTS}"
             yield setting_checks.error(message, hint, 32)
 
     def check_server(self, account: Account) -> Iterator[checks.CheckMessage]:
@@ -48,11 +44,6 @@ class EmailChecks:
                 hint="Without them, bounces are not noticed.",
                 id="notifications.W010",
             )
-
-
-def is_installed() -> bool:
-    """Return whether the library is installed that these providers need, without importing it."""
-    return find_spec(LIBRARY) is not None
 
 
 def _missing(account: Account, names: Sequence[str]) -> str:

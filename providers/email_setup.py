@@ -7,7 +7,7 @@ from typing import Any
 from domain.mailboxes import parse_mailbox
 from notifyproject.settings.declarations import ProviderGroup
 
-from . import email_checks, email_spec
+from . import email_library, email_spec
 from .contract import Message, SendRequest
 from .http import SUCCESSES, Request, Response
 from .mail import AttachmentFile
@@ -36,9 +36,9 @@ def sample(
 
     ``extra`` has fields of the provider that make it send nothing.
     """
-    if not email_checks.is_installed():
+    if not email_library.is_installed():
         raise RejectedError(
-            f"{spec.label} needs django-anymail: install {email_checks.REQUIREMENTS}."
+            f"{spec.label} needs django-anymail: install {email_library.REQUIREMENTS}."
         )
     provider = email_spec.provider_of(
         spec.name,

@@ -11,11 +11,12 @@ from domain.channels import Channel
 from domain.time import utc_now
 from notifyproject.settings.declarations import ProviderGroup
 
-from . import email_checks
+from . import email_library
 from .spec import Account, ProviderSpec, WebhookSpec
 
 if TYPE_CHECKING:
     from .email_api import EmailApi
+    from .email_checks import EmailChecks
 
 
 def email_spec(
@@ -36,15 +37,17 @@ def email_spec(
     setup = f"{__package__}.{name}.setup"
 
     def is_configured(found: Account) -> bool:
-        return email_checks.is_installed() and all(
+        return email_library.is_installed() and all(
             getattr(found.values, one) for one in credentials
         )
 
     def check(environment: Any, **fields: Any) -> None:
         import_module(setup).check(environment, **fields)
 
-    def checks() -> email_checks.EmailChecks:
-        return email_checks.EmailChecks(
+    def checks() -> "EmailChecks":
+        from .email_checks import EmailChecks
+
+        return EmailChecks(
             label=label,
             url=f"{name.upper()}_URL",
             credentials=credentials,

@@ -8,7 +8,7 @@ from django.core.checks import run_checks
 
 from domain.channels import Channel
 from notifications import checks
-from providers import email_checks
+from providers import email_library
 from providers.accounts import account_of, channel_of, every_account, spec_of
 from providers.labels import PROVIDERS, provider_name
 from providers.registry import get_provider, providers_for, webhook_provider
@@ -63,7 +63,7 @@ def test_accounts_send_in_the_order_of_their_list(
 def test_account_whose_library_is_missing_sends_nothing(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(email_checks, "is_installed", lambda: False)
+    monkeypatch.setattr(email_library, "is_installed", lambda: False)
     token = {"PROVIDER_PM_KIND": "postmark", "PROVIDER_PM_SERVER_TOKEN": "a-token-of-postmark"}
     declare(settings, **token, EMAIL_PROVIDER="pm,smtp")
     assert names(Channel.EMAIL) == ["smtp"]

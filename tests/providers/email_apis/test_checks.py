@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from providers import email_checks
+from providers import email_library
 from providers.accounts import account_of
 from providers.discovery import SPECS, checks_of
 from tests.providers.email_apis.cases import EVERY
@@ -50,7 +50,7 @@ def test_missing_library_is_named(
     case: KindCase, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.EMAIL_PROVIDERS = (case.name,)
-    monkeypatch.setattr(email_checks, "LIBRARY", "no_such_library")
+    monkeypatch.setattr(email_library, "LIBRARY", "no_such_library")
     assert "E032" in ids(case.name, "check_settings")
 
 
