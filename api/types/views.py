@@ -111,6 +111,8 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     templates, schema, rules of SMS, or `console_send` of a type that is critical or has sensitive
     variables.
     A variable that the published template may put into a request can't become sensitive.
+    A schema that refuses what the stored one takes is refused with the pointer of each such place,
+    until `confirm_breaking` has them.
     """
     before = types.read_type(slug)
     check = partial(definitions.validate_type, slug, before=before)
@@ -128,6 +130,8 @@ def put_type(request: ClientRequest, slug: str) -> Response:
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", fault.code, fault.place) for fault in faults]
         )
+    if broken := definitions.unconfirmed_breaks(before, body):
+        raise InvalidRequestError(broken)
     is_new = types.define_type(slug, fields, now=utc_now())
     document = _type_or_404(slug)
     message = audit.describe_change(before, document, fields=fields) or "Saved without changes."

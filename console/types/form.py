@@ -32,6 +32,7 @@ from notifications.catalog.plans import PlanRequest
 from notifications.catalog.texts import TextRulesRequest
 from notifications.content import linting
 from notifications.content.templates import SHIPPED_VERSION
+from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
@@ -166,6 +167,13 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldBooleanSwitchWidget,
         help_text="Required to remove a sensitive variable: from then on, its values are stored "
         "and shown unmasked.",
+    )
+    confirm_breaking = forms.BooleanField(
+        label="Refuse more than until now",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Required for a schema that refuses data which the present one takes. Whoever "
+        "sends such data must change first.",
     )
     example_data = JsonTextField(
         required=False,
@@ -314,7 +322,7 @@ class NotificationTypeForm(forms.ModelForm):
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
             return _storable(given)
-        names = set(TypeRequest.__struct_fields__) - {"confirm_not_sensitive"}
+        names = set(TypeRequest.__struct_fields__) - definitions.TRANSIENT
         request = TypeRequest(**{name: given[name] for name in names})
         slug = self.instance.slug or given["slug"]
         before = types.read_type(slug)
@@ -323,16 +331,7 @@ class NotificationTypeForm(forms.ModelForm):
             request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
             fields = definitions.validate_type(slug, request, before=before)
-            faults = linting.find_exposures_of_version(
-                slug,
-                fields,
-                (before.get("template_version") if before else None) or SHIPPED_VERSION,
-            )
-            for fault in faults:
-                self.add_error("sensitive_variables", fault.place)
-            if not self.may_weaken:
-                for name in definitions.weakened_fields(before, fields):
-                    self.add_error(name, NOT_ALLOWED)
+            self._check_change(slug=slug, request=request, fields=fields, before=before)
             return given | fields
         except InvalidRequestError as refused:
             for problem in refused.problems:
@@ -342,6 +341,28 @@ class NotificationTypeForm(forms.ModelForm):
                     path = problem.pointer.split("/")[2:]
                     self.fields[name].show_error(self[name].data, path, problem.detail)
         return _storable(self.cleaned_data)
+
+    def _check_change(
+        self,
+        *,
+        slug: str,
+        request: TypeRequest,
+        fields: Mapping[str, Any],
+        before: NotificationTypeDocument | None,
+    ) -> None:
+        """Add an error for what fields would expose, refuse, or weaken."""
+        number = (before.get("template_version") if before else None) or SHIPPED_VERSION
+        for fault in linting.find_exposures_of_version(slug, fields, number):
+            self.add_error("sensitive_variables", fault.place)
+        broken = definitions.unconfirmed_breaks(before, request)
+        if broken and not self.cleaned_data.get("confirm_breaking"):
+            self.add_error("confirm_breaking", "Turn this on to refuse more.")
+            for problem in broken:
+                place = problem.pointer.removeprefix("/schema/")
+                self.add_error("schema", f"At {place}: {problem.detail}")
+        if not self.may_weaken:
+            for name in definitions.weakened_fields(before, fields):
+                self.add_error(name, NOT_ALLOWED)
 
 
 def _storable(given: Mapping[str, Any]) -> dict[str, Any]:

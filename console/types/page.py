@@ -111,13 +111,16 @@ class NotificationTypeAdmin(ConsoleAdmin):
         return list(dict.fromkeys([*changed, *goal]))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the sections; with sensitive variables to remove, they ask for a confirmation."""
+        """Return the sections; for an existing type, with the confirmations that it may need."""
         sections = super().get_fieldsets(request, obj)
-        if obj is None or not obj.sensitive_variables or not self.has_change_permission(request):
+        if obj is None or not self.has_change_permission(request):
             return sections
         *others, (title, options) = sections
-        fields = (*options["fields"], "confirm_not_sensitive")
-        return [*others, (title, {**options, "fields": fields})]
+        asked = (
+            "confirm_breaking",
+            *(["confirm_not_sensitive"] if obj.sensitive_variables else []),
+        )
+        return [*others, (title, {**options, "fields": (*options["fields"], *asked)})]
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any

@@ -1,5 +1,6 @@
 """Validates type definitions, for the API and the console."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -7,9 +8,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain import type_rules
 from domain.channels import INBOX, Channel
 from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
+from domain.schema_changes import MAX_FOUND
 from domain.states import Category, Priority, SchemaMode
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 from providers.registry import every_channel
@@ -21,6 +24,7 @@ from ..models.notification import ACTION_LENGTH
 from ..validation import (
     ALIASES,
     ChannelNames,
+    FieldProblem,
     PriorityName,
     ProblemCollector,
     enum_of,
@@ -42,6 +46,8 @@ MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
 MAX_WHATSAPP_BODY = 1_024  # Meta's limit
+TRANSIENT = frozenset({"confirm_not_sensitive", "confirm_breaking"})
+"""Fields of a request that say what it may do, and aren't stored."""
 OWN_TEXTS = frozenset({"subject", "body"})
 """Variables of a WhatsApp template that are a request's own texts."""
 MAX_VARIABLES = 500  # Variables in the example data, at all levels together
@@ -259,6 +265,14 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "values become readable. Needs the scope types:admin.",
         ),
     ] = []
+    confirm_breaking: Annotated[
+        list[Annotated[str, Meta(max_length=schemas.MAX_TEXT)]],
+        Meta(
+            max_length=MAX_FOUND,
+            description="Places in which this request's schema refuses what the stored one takes: "
+            "the pointers of the response that asks for it.",
+        ),
+    ] = []
     console_send: Annotated[
         bool,
         Meta(
@@ -273,6 +287,28 @@ def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> l
     """Return the sensitive variables of a stored type that a request makes readable."""
     stored = before["sensitive_variables"] if before is not None else ()
     return [name for name in stored if name not in request.sensitive_variables]
+
+
+def unconfirmed_breaks(
+    before: Mapping[str, Any] | None, request: TypeRequest
+) -> list[FieldProblem]:
+    """Return where a schema refuses what the stored one takes, but for what is confirmed."""
+    if before is None:
+        return []
+    text = before.get("schema")
+    found = type_rules.find_breaking(
+        {
+            "schema": json.loads(text) if text else None,
+            "schema_mode": schemas.schema_mode(before.get("schema_mode")),
+        },
+        {"schema": request.schema, "schema_mode": request.schema_mode},
+    )
+    places = [(each.pointer.removeprefix("/definition"), each.detail) for each in found]
+    return [
+        FieldProblem(pointer, "confirmation_required", detail)
+        for pointer, detail in places
+        if pointer not in request.confirm_breaking
+    ]
 
 
 def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> list[str]:
@@ -326,9 +362,8 @@ def validate_type(
         problems.add("/confirm_not_sensitive", "confirmation_required", reason)
     problems.raise_if_any()
     fields = msgspec.to_builtins(request)
-    del fields["confirm_not_sensitive"]
     return {
-        **fields,
+        **{name: value for name, value in fields.items() if name not in TRANSIENT},
         "channels": [channel.value for channel in channels],
         "fallback_channel": fallback.value if fallback else None,
         "plan": plans.stored_plan(plan) if plan else None,

@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from domain import type_rules
 from domain.stored import struct_from_stored
 from domain.type_rules import Finding
 from notifications.documents.catalog import (
@@ -32,7 +31,6 @@ from .templates import SHIPPED_VERSION, Parts
 
 FREE_FORM = frozenset({"example_data", "schema"})
 """Fields whose values are those of users, and may contain null."""
-_TRANSIENT = frozenset({"confirm_not_sensitive"})
 _REQUIRED = tuple(f.name for f in msgspec.structs.fields(TypeRequest) if f.required)
 _DEFAULTS: Mapping[str, Any] = msgspec.to_builtins(TypeRequest(name="", category="", channels=[]))
 
@@ -133,7 +131,7 @@ def definition_of(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value if name in FREE_FORM else _without_nulls(value)
         for name, value in given.items()
-        if name not in _TRANSIENT and (name in _REQUIRED or value != _DEFAULTS[name])
+        if name not in definitions.TRANSIENT and (name in _REQUIRED or value != _DEFAULTS[name])
     }
 
 
@@ -241,8 +239,10 @@ def _plan_change(
     )
     if present is not None and content.revision == present.revision:
         return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
-    if present is not None and not new.may_break:
-        _check_compatibility(present.definition, content.definition)
+    if not new.may_break and (broken := definitions.unconfirmed_breaks(before, new.definition)):
+        raise InvalidRequestError(
+            [FieldProblem(f"/definition{b.pointer}", b.code, b.detail) for b in broken]
+        )
     if faults := find_faults(new.slug, fields, parts):
         raise InvalidRequestError(
             [FieldProblem(fault.pointer, fault.code, fault.text) for fault in faults]
@@ -254,14 +254,6 @@ def _plan_change(
         fields=fields,
         weakened=definitions.weakened_fields(before, fields),
     )
-
-
-def _check_compatibility(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    broken = type_rules.find_breaking(before, after)
-    if broken:
-        raise InvalidRequestError(
-            [FieldProblem(each.pointer, "confirmation_required", each.detail) for each in broken]
-        )
 
 
 def _version_of(slug: str, parts: Parts, present: TypeContent | None) -> int:

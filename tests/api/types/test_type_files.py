@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from access.models import Scope
 from domain.time import utc_now
 from notifications.catalog import types
-from notifications.catalog.definitions import MAX_ACTIONS, TypeRequest
+from notifications.catalog.definitions import MAX_ACTIONS, TRANSIENT, TypeRequest
 from notifications.catalog.shipped_types import shipped_types
 from notifications.content import templates, type_files
 from notifyproject.db.collections import collection
@@ -110,7 +110,7 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
         "sensitive_variables": [],
         "is_active": False,
     }
-    assert definition.keys() == set(TypeRequest.__struct_fields__) - {"confirm_not_sensitive"}
+    assert definition.keys() == set(TypeRequest.__struct_fields__) - TRANSIENT
     assert outcomes(push(app, {**PARCEL, "definition": definition})) == ["created"]
     file = read(app)["parcel_lost"]
     assert definition.keys() - file["definition"].keys() == {

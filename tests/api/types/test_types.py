@@ -124,6 +124,33 @@ def test_category_finds_what_was_accepted_before_the_type_changed_it(app: App) -
     assert found == {"transactional": [before], "alert": [after], "marketing": []}
 
 
+def test_schema_that_refuses_more_is_confirmed_place_by_place(app: App) -> None:
+    wide = {
+        "type": "object",
+        "properties": {"parcel": {"type": ["string", "integer"]}, "days": {"enum": [1, 2]}},
+    }
+    narrow = {
+        "type": "object",
+        "properties": {"parcel": {"type": "string"}, "days": {"enum": [1]}},
+        "required": ["parcel"],
+    }
+    places = ["/schema/properties/days/enum", "/schema/properties/parcel",
+              "/schema/properties/parcel/type"]  # fmt: skip
+    data = {"parcel": "77"}
+    assert app.put(PATH, {**MINIMAL, "schema": wide, "example_data": data}).status_code == 201
+    stricter = {**MINIMAL, "schema": narrow, "example_data": data}
+    answer = app.put(PATH, stricter)
+    assert pointers(answer) == dict.fromkeys(places, "confirmation_required")
+    assert app.get(PATH).json()["schema"] == wide
+    some = {**stricter, "confirm_breaking": places[:2]}
+    assert pointers(app.put(PATH, some)) == {places[2]: "confirmation_required"}
+    answer = app.put(PATH, {**stricter, "confirm_breaking": places})
+    assert (answer.status_code, answer.json()["schema"]) == (200, narrow)
+    assert "confirm_breaking" not in answer.json()
+    assert app.put(PATH, {**stricter, "schema": wide}).status_code == 200
+    assert app.put(PATH, {**stricter, "schema_mode": "warn"}).status_code == 200
+
+
 def test_removing_a_sensitive_variable_needs_the_scope_and_its_name(db: None) -> None:
     editor = new_app("editor", Scope.TEMPLATES_WRITE)
     security = new_app("security", Scope.TEMPLATES_WRITE, Scope.TYPES_ADMIN)
@@ -294,7 +321,10 @@ def editor(app: App) -> App:
         {"is_active": False},
         {"priority": "normal"},
         {"schema": None},
-        {"schema": {"type": "object", "properties": {"code": {"type": "string"}}}},
+        {
+            "schema": {"type": "object", "properties": {"code": {"type": "string"}}},
+            "confirm_breaking": ["/schema/properties/code/type"],
+        },
         {"schema_mode": "warn"},
         {"sms": {"max_units": 1, "allow_unicode": False}},
         {
@@ -311,12 +341,14 @@ def editor(app: App) -> App:
 def test_routing_of_a_login_code_is_changed_by_types_admin_alone(
     app: App, editor: App, change: dict[str, Any]
 ) -> None:
-    before = _as_sent(app, "mfa_code")
+    before, stored = _as_sent(app, "mfa_code"), types.read_type("mfa_code")
+    assert stored is not None
     answer = editor.put("/types/mfa_code", before | change)
     assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
     assert _as_sent(app, "mfa_code") == before
     assert app.put("/types/mfa_code", before | change).status_code == 200
-    app.put("/types/mfa_code", before)
+    collection("notification_types").replace_one({"_id": "mfa_code"}, stored)
+    types.invalidate_types()
 
 
 def test_room_of_a_login_code_is_changed_by_types_admin_alone(app: App, editor: App) -> None:

@@ -1,5 +1,6 @@
 """Notification types in the console."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
@@ -191,6 +192,26 @@ def test_removing_a_sensitive_variable_asks_for_a_confirmation(console: Client) 
     assert types.get_type("parcel_lost").sensitive_variables == {"pin"}
     entry = LogEntry.objects.latest("pk")
     assert "Make removed variables readable" in entry.get_change_message()
+
+
+def test_schema_that_refuses_more_asks_for_a_confirmation(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD | {"schema": '{"type": "object"}'})
+    url = f"{LIST}parcel_lost/change/"
+    assert "confirm_breaking" not in console.get(f"{LIST}add/").content.decode()
+    assert 'name="confirm_breaking"' in console.get(url).content.decode()
+    schema = '{"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}'
+    stricter = {name: value for name, value in GOOD.items() if name != "slug"}
+    stricter |= {"schema": schema, "example_data": '{"days": 3}'}
+    answer = console.post(url, stricter)
+    errors = answer.context["adminform"].form.errors
+    assert errors["confirm_breaking"] == ["Turn this on to refuse more."]
+    assert [text.partition(": ")[0] for text in errors["schema"]] == [
+        "At properties/days",
+        "At properties/days/type",
+    ]
+    assert console.post(url, stricter | {"confirm_breaking": "on"}).status_code == 302
+    stored = NotificationType.objects.get(pk="parcel_lost")
+    assert json.loads(stored.schema)["required"] == ["days"]
 
 
 def test_viewer_is_not_asked_for_the_confirmation(console: Client) -> None:

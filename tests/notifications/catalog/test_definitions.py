@@ -13,7 +13,7 @@ from notifications.validation import ChannelNames, InvalidRequestError
 from tests.support.tables import each_case
 
 FORM_FIELDS = set(TypeRequest.__struct_fields__)
-FIELDS = FORM_FIELDS - {"confirm_not_sensitive"}
+FIELDS = FORM_FIELDS - definitions.TRANSIENT
 """The stored fields."""
 STAMPS = {"created_at", "updated_at", "template_version"}
 

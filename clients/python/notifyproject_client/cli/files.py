@@ -19,7 +19,7 @@ OWN_LANGUAGE = "default"  # Its texts are beside type.yaml; others have a folder
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _HTML = "_html"  # A part with this ending is an .html file without it
-_FIELD = re.compile(r"(?P<quote>['\"]?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P=quote):(?:\s|$)")
+_FIELD = re.compile(r"(?P<quote>['\"]?)(?P<field>[A-Za-z_][A-Za-z0-9_]*)(?P=quote):(?:\s|$)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LINES = re.compile(r"[^\s].*[^\n]\n?", re.DOTALL)
 _OTHER_BREAK = re.compile("[\x85\u2028\u2029]")
@@ -221,7 +221,7 @@ def _blocks(text: str) -> tuple[str, dict[str, str]]:
     for line in _LINE.findall(text):
         ended = line if line.endswith("\n") else f"{line}\n"
         if found := _FIELD.match(line):
-            current = blocks.setdefault(found["name"], [])
+            current = blocks.setdefault(found["field"], [])
             current.extend([*before, ended])
             before = []
         elif line.startswith("#") or not line.strip():
