@@ -12,6 +12,7 @@
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make settings   write .env.example, docs/reference/settings.md, and the lists for Kubernetes from the variables
 # make data-model   write docs/reference/data_model.md from the models
+# make docs    build the site of the documentation in .data/docs, without a warning
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker,
 #              LATENCY=100 for providers that take 100 ms: docs/reference/fault_injection.md
@@ -38,7 +39,7 @@ TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test slow coverage lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test slow coverage docs lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -99,6 +100,17 @@ settings: .venv/dev
 
 data-model: .venv/dev
 	$(BIN)/python scripts/data_model.py
+
+docs: .venv/dev .venv/mermaid.js
+	$(BIN)/python scripts/docs_site.py
+	$(BIN)/zensical build --strict --clean
+
+# Draws the diagrams, which the site would else load from a server of others at each visit. MIT licence.
+.venv/mermaid.js: | .venv/bin/python
+	curl --silent --show-error --fail --output .venv/mermaid.tgz \
+	  https://registry.npmjs.org/@mermaid-js/tiny/-/tiny-12.0.0.tgz
+	echo "94f4bea4d69ae2766d6d29cd3321c9ed6be8c640852c57ef89d4f9999ada9783  .venv/mermaid.tgz" | sha256sum --check --quiet
+	tar --extract --gzip --to-stdout --file .venv/mermaid.tgz package/dist/mermaid.tiny.js >$@
 
 web:
 	cd clients/web && npm ci --no-audit --no-fund && npm run check && npm run build && npm test

@@ -33,6 +33,7 @@ from notifications.intake.requests import (
 )
 from notifications.receipts.device_receipts import NotPushedError
 from notifications.validation import FieldProblem, InvalidRequestError
+from notifyproject.platform import doc_pages
 
 from .rendering import Response
 
@@ -100,7 +101,7 @@ class ApiError(Exception):
     def body(self, request: HttpRequest) -> ProblemView:
         """Return the problem document."""
         return ProblemView(
-            type=f"urn:notifications:problem:{self.code}",
+            type=doc_pages.problem_type(self.code),
             title=self.type.title,
             status=self.status,
             detail=self.detail,

@@ -30,7 +30,7 @@ from notifications.documents.notification import (
 from notifications.models import Notification
 from notifications.store.reading import current_hold, recipient_of
 from notifications.store.removal import is_content_removed
-from notifyproject.platform import tracing
+from notifyproject.platform import doc_pages, tracing
 from providers.labels import provider_name
 from recipients import suppressions
 from recipients.documents import SuppressionDocument
@@ -178,6 +178,7 @@ def _changing(
         "test_chip": columns.test_chip() if document.get("is_test") else "",
         "sentence": sentence,
         "other_sentences": other_sentences,
+        "failure_page": doc_pages.failure_page(worst.get("failure_code")),
         "advice": None
         if resend is not None or is_content_removed(document)
         else presentation.advice(

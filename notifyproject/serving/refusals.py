@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from gunicorn.http import errors
 
+from ..platform import doc_pages
 from .connection import MAX_BODY, BodyTooLargeError
 
 _FAILED = (
@@ -35,7 +36,7 @@ class Refusal:
         """Return the response."""
         title = HTTPStatus(self.status).phrase
         problem = {
-            "type": f"urn:notifications:problem:{self.code}",
+            "type": doc_pages.problem_type(self.code),
             "title": title,
             "status": self.status,
             "detail": self.detail,
@@ -53,7 +54,7 @@ class Refusal:
         return head.encode() + body
 
 
-_REFUSALS: tuple[tuple[type[BaseException], int, str, str], ...] = (
+REFUSALS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     # Errors in the response. gunicorn derives them from the errors of a request.
     (errors.InvalidResponseHeader, *_FAILED),
     (errors.InvalidResponseHeaderName, *_FAILED),
@@ -69,15 +70,15 @@ _REFUSALS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     # The parser raises StopIteration at the beginning of a request.
     (StopIteration, *_MALFORMED),
 )
-REFUSED = tuple(kind for kind, *_ in _REFUSALS)
+REFUSED = tuple(kind for kind, *_ in REFUSALS)
 
 
 def refusal_of(error: BaseException) -> Refusal:
     """Return the response to an error."""
-    found = (refusal for kind, *refusal in _REFUSALS if isinstance(error, kind))
+    found = (refusal for kind, *refusal in REFUSALS if isinstance(error, kind))
     return Refusal(*next(found, _FAILED))
 
 
 def refusal_with(status: int) -> Refusal:
     """Return the response with a status that gunicorn chose."""
-    return Refusal(*next((row[1:] for row in _REFUSALS if row[1] == status), _FAILED))
+    return Refusal(*next((row[1:] for row in REFUSALS if row[1] == status), _FAILED))

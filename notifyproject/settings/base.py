@@ -198,6 +198,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
         "ALLOWED_HOSTS": list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
+        "DOCS_URL": environment.DOCS_URL.rstrip("/"),
         **{f"RATE_LIMIT_{name.upper()}": limit for name, limit in environment.RATE_LIMITS.items()},
         "DATABASES": _databases(environment),
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),

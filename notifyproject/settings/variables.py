@@ -88,6 +88,12 @@ class General(Group):
         example="https://notify.example.com",
         question="Address of the web, such as https://notify.example.com",
     )
+    DOCS_URL: str = declare(
+        kinds.url(Plain.LOOPBACK),
+        "",
+        "address of the documentation's site (`make docs`), which problems and the console link",
+        empty="no links",
+    )
     HSTS: str = declare(
         kinds.choice("host", "subdomains", "preload"),
         "host",

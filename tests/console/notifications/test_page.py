@@ -63,6 +63,15 @@ def test_page_shows_result_cause_and_attempts(console: Client) -> None:
         assert words in shown, words
 
 
+def test_advice_links_the_page_of_the_failure_code(
+    document: Any, console: Client, settings: Any
+) -> None:
+    assert "About this failure" not in page(console, document)
+    settings.DOCS_URL = "https://docs.example.com"
+    link = '<a href="https://docs.example.com/failures/provider_error.html">About this failure</a>'
+    assert link in page(console, document)
+
+
 def test_page_shows_the_trace_id(console: Client) -> None:
     now = utc_now()
     traced = factories.accepted(created_at=now, traceparent=f"00-{'a1' * 16}-{'b' * 16}-01")

@@ -1,0 +1,71 @@
+"""Collects the pages of the documentation's site: ``make docs``.
+
+The generator knows one folder. So the pages are copied into one, together with those that the
+repository has elsewhere, and links between them follow.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from os.path import normpath, relpath
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / ".data" / "docs-pages"
+DIAGRAMS = ROOT / ".venv" / "mermaid.js"
+ELSEWHERE: Mapping[str, str] = {
+    "CHANGELOG.md": "project/changelog.md",
+    "clients/python/README.md": "project/python_client.md",
+    "clients/web/README.md": "project/web_packages.md",
+}
+"""Pages outside ``docs``, and their places in the site."""
+_CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
+
+
+def copy_pages(folder: Path) -> None:
+    """Fill an empty folder with all pages and images of the site."""
+    shutil.copytree(ROOT / "docs", folder)
+    places = {path: place for path, place in _places().items() if path.endswith(".md")}
+    for path, place in places.items():
+        target = folder / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = (ROOT / path).read_text(encoding="utf-8")
+        target.write_text(with_links(text, page=path, places=_places()), encoding="utf-8")
+
+
+def with_links(text: str, *, page: str, places: Mapping[str, str]) -> str:
+    """Return the text of a page whose links lead from its place to those of others.
+
+    A link to a file without a place stays, and the generator reports it.
+    """
+    here = Path(places[page]).parent
+
+    def moved(link: re.Match[str]) -> str:
+        target = normpath(Path(page).parent / link[1])
+        return relpath(places[target], here) if target in places else link[1]
+
+    pieces = _CODE.split(text)
+    # Every second piece is code.
+    return "".join(
+        piece if index % 2 else _LINK.sub(moved, piece) for index, piece in enumerate(pieces)
+    )
+
+
+def _places() -> Mapping[str, str]:
+    """Return the place in the site of each file of the repository that has one."""
+    files = (path.relative_to(ROOT) for path in ROOT.glob("docs/**/*") if path.is_file())
+    return {**{str(path): str(path.relative_to("docs")) for path in files}, **ELSEWHERE}
+
+
+def main() -> None:
+    """Copy the pages to where the generator's configuration, ``zensical.toml``, has them."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    copy_pages(PAGES)
+    scripts = PAGES / "scripts"
+    scripts.mkdir()
+    shutil.copyfile(DIAGRAMS, scripts / DIAGRAMS.name)
+
+
+if __name__ == "__main__":
+    main()
