@@ -62,6 +62,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     """JSON Schema of a request's data; null: none."""
     schema_mode: Annotated[SchemaMode, Meta(examples=["reject"])] = SchemaMode.REJECT
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
+    """Those of the request, and those that the schema marks."""
     console_send: Annotated[bool, Meta(examples=[False])] = False
     """Whether staff may send one message of it from the console."""
     is_active: Annotated[bool, Meta(examples=[True])]

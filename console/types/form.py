@@ -159,7 +159,8 @@ class NotificationTypeForm(forms.ModelForm):
     )
     sensitive_variables = NamesField(
         required=False,
-        help_text="Names of variables with secrets, separated by commas. The values are masked.",
+        help_text="Names of variables with secrets, separated by commas. The values are masked. "
+        "Those that the schema marks with x-sensitive belong to them.",
     )
     confirm_not_sensitive = forms.BooleanField(
         label="Make removed variables readable",

@@ -30,6 +30,7 @@ from ..validation import (
     enum_of,
     is_all,
     parse_channels,
+    pointer_token,
 )
 from . import plans, schemas, types
 from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
@@ -255,7 +256,11 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = SchemaMode.REJECT.value
     sensitive_variables: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
-        Meta(max_length=MAX_SENSITIVE_VARIABLES),
+        Meta(
+            max_length=MAX_SENSITIVE_VARIABLES,
+            description="Variables with secrets, besides those that the schema marks with "
+            "`x-sensitive`.",
+        ),
     ] = []
     confirm_not_sensitive: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
@@ -286,7 +291,14 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> list[str]:
     """Return the sensitive variables of a stored type that a request makes readable."""
     stored = before["sensitive_variables"] if before is not None else ()
-    return [name for name in stored if name not in request.sensitive_variables]
+    secrets = secrets_of(request)
+    return [name for name in stored if name not in secrets]
+
+
+def secrets_of(request: TypeRequest) -> list[str]:
+    """Return the sensitive variables of a request: those that it lists or its schema marks."""
+    marked = schemas.marked_variables(request.schema or {})
+    return list(dict.fromkeys([*request.sensitive_variables, *marked]))
 
 
 def unconfirmed_breaks(
@@ -354,6 +366,7 @@ def validate_type(
     _check_digest(request, channels, problems)
     _check_actions(request, problems)
     _check_variables(request, problems)
+    _check_confirmations(request, problems)
     _check_schema(request, problems)
     _check_whatsapp_templates(request, problems)
     removed = removed_secrets(before, request)
@@ -368,7 +381,7 @@ def validate_type(
         "fallback_channel": fallback.value if fallback else None,
         "plan": plans.stored_plan(plan) if plan else None,
         "schema": "" if request.schema is None else schemas.dump(request.schema),
-        "sensitive_variables": list(dict.fromkeys(request.sensitive_variables)),
+        "sensitive_variables": secrets_of(request),
         "approved_templates": [
             {name: value for name, value in template.items() if value is not None}
             for template in msgspec.to_builtins(request.approved_templates)
@@ -457,7 +470,7 @@ def _check_digest(
         problems,
         allowed=channels,
         priority=request.priority,
-        sensitive_variables=request.sensitive_variables,
+        sensitive_variables=secrets_of(request),
     )
     key = request.digest.key
     if key is not None and not types.VARIABLE.fullmatch(key):
@@ -497,15 +510,20 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
         problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Reserved for the recipient.")
     if request.digest is not None and DIGEST_VARIABLE in data:
         problems.add(f"{pointer}/{DIGEST_VARIABLE}", "reserved", "Reserved for the digest.")
-    if len(request.sensitive_variables) > MAX_SENSITIVE_VARIABLES:
-        reason = f"At most {MAX_SENSITIVE_VARIABLES} variables."
+    if len(secrets_of(request)) > MAX_SENSITIVE_VARIABLES:
+        reason = f"At most {MAX_SENSITIVE_VARIABLES} variables, with those of the schema."
         problems.add("/sensitive_variables", "too_many", reason)
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
             problems.add(f"/sensitive_variables/{index}", "invalid", "Not a valid variable name.")
+
+
+def _check_confirmations(request: TypeRequest, problems: ProblemCollector) -> None:
     for index, name in enumerate(request.confirm_not_sensitive):
         if not types.VARIABLE.fullmatch(name):
             problems.add(f"/confirm_not_sensitive/{index}", "invalid", "Not a valid variable name.")
+    for index, place in enumerate(request.confirm_breaking):
+        problems.check_one_line(place, f"/confirm_breaking/{index}")
 
 
 def _check_schema(request: TypeRequest, problems: ProblemCollector) -> None:
@@ -519,11 +537,24 @@ def _check_schema(request: TypeRequest, problems: ProblemCollector) -> None:
         validation.check_storable(request.schema, "/schema", own, in_data=False)
     if not own.problems:
         schemas.check_schema(request.schema, own, pointer="/schema")
+    if not own.problems:
+        _check_marks(request.schema, own)
     found = own.problems or schemas.find_mismatches(
         schemas.dump(request.schema), request.example_data, pointer="/example_data"
     )
     for problem in found:
         problems.add(problem.pointer, problem.code, problem.detail)
+
+
+def _check_marks(schema: Mapping[str, Any], problems: ProblemCollector) -> None:
+    """Add a problem for what a schema marks as sensitive, and no list of variables could have."""
+    for name in schemas.marked_variables(schema):
+        if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
+            pointer = f"/schema/properties/{pointer_token(name)}"
+            problems.add(pointer, "invalid", "Not a valid variable name, and sensitive.")
+    for place in schemas.unnamed_marks(schema):
+        reason = "Only properties with a name can be sensitive."
+        problems.add(f"/schema{place}", "invalid", reason)
 
 
 def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) -> None:

@@ -4,13 +4,14 @@ No text has a value from the data: it may be a secret, and refusals of bulk call
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from domain.schema_changes import as_mapping
 from domain.states import SchemaMode
 from domain.stored import known_member
 
@@ -31,6 +32,8 @@ MAX_COMPILED = 1_024
 MAX_PATTERN_BYTES = 100_000  # Memory of a compiled pattern
 MAX_NAMED = 10  # Allowed values that a text names
 DEFINITIONS = "#/$defs/"
+SENSITIVE = "x-sensitive"
+"""Marks a variable, or a part of it, whose value is secret."""
 FORMATS = {
     "date-time": "a time with an offset, such as 2026-12-24T18:00:00Z",
     "date": "a date, such as 2026-12-24",
@@ -50,6 +53,7 @@ _KEYWORDS: Mapping[str, Any] = {
     "description": _TEXT,
     "examples": {"type": "array"},
     "default": {},
+    SENSITIVE: {"type": "boolean"},
     "type": {
         "anyOf": [
             {"enum": TYPES},
@@ -72,7 +76,7 @@ SUBSET: Mapping[str, Any] = {
     "type": "object",
     "required": ["type"],
     "properties": {
-        **_KEYWORDS,
+        **{name: of for name, of in _KEYWORDS.items() if name != SENSITIVE},
         "$schema": {"const": DIALECT},
         "$defs": {**_SCHEMAS, "maxProperties": MAX_DEFINITIONS},
         "type": {"const": "object"},
@@ -152,6 +156,35 @@ def check_schema(schema: Mapping[str, Any], problems: ProblemCollector, *, point
     except ValidationError as error:
         reason = "Not a pattern, or too large, or with lookaround or a back reference."
         problems.add(pointer + _pointer(error.instance_path), "invalid_pattern", reason)
+
+
+def marked_variables(schema: Mapping[str, Any]) -> list[str]:
+    """Return the variables that are sensitive: marked, or with a part that is.
+
+    The schema may have any structure.
+    """
+    definitions = as_mapping(schema.get("$defs"))
+    marked = _marked_definitions(definitions)
+    found = [
+        name
+        for _, root in _roots(schema, definitions)
+        for name, part in as_mapping(root.get("properties")).items()
+        if _is_marked(part, marked)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def unnamed_marks(schema: Mapping[str, Any]) -> list[str]:
+    """Return the places of marks that concern variables which the schema doesn't name."""
+    definitions = as_mapping(schema.get("$defs"))
+    marked = _marked_definitions(definitions)
+    found = []
+    for place, root in _roots(schema, definitions):
+        if root.get(SENSITIVE) is True:
+            found.append(f"{place}/{SENSITIVE}")
+        if _is_marked(root.get("additionalProperties"), marked):
+            found.append(f"{place}/additionalProperties")
+    return found
 
 
 def dump(schema: Mapping[str, Any]) -> str:
@@ -275,11 +308,53 @@ def _find_wrong_references(schema: Mapping[str, Any], pointer: str) -> list[Fiel
 
 def _references(schema: Any, place: str) -> Iterator[tuple[str, str]]:
     """Yield the references in a schema, and where they are."""
-    if not isinstance(schema, Mapping):
-        return
-    if "$ref" in schema:
-        yield f"{place}/$ref", schema["$ref"]
-    for keyword in ("items", "additionalProperties"):
-        yield from _references(schema.get(keyword), f"{place}/{keyword}")
-    for name, inner in schema.get("properties", {}).items():
-        yield from _references(inner, f"{place}/properties/{pointer_token(name)}")
+    for inner_place, part in _parts(schema, place):
+        if "$ref" in part:
+            yield f"{inner_place}/$ref", part["$ref"]
+
+
+def _parts(schema: Any, place: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a schema and each one within it, but for definitions, with their places."""
+    ahead = [(place, schema)]
+    while ahead:
+        at, part = ahead.pop()
+        if not isinstance(part, Mapping):
+            continue
+        yield at, part
+        ahead += [(f"{at}/{name}", part.get(name)) for name in ("additionalProperties", "items")]
+        named = as_mapping(part.get("properties"))
+        ahead += [
+            (f"{at}/properties/{pointer_token(name)}", inner) for name, inner in named.items()
+        ]
+
+
+def _roots(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a schema and what it refers to at its own level, with their places."""
+    place, part = "", schema
+    for _ in range(len(definitions) + 1):
+        yield place, part
+        name = str(part.get("$ref")).removeprefix(DEFINITIONS)
+        place, part = f"/$defs/{pointer_token(name)}", as_mapping(definitions.get(name))
+
+
+def _is_marked(part: Any, marked: Collection[str]) -> bool:
+    return any(
+        inner.get(SENSITIVE) is True or str(inner.get("$ref")) in marked
+        for _, inner in _parts(part)
+    )
+
+
+def _marked_definitions(definitions: Mapping[str, Any]) -> set[str]:
+    """Return the references to definitions that are marked, or refer to one that is."""
+    named = {
+        f"{DEFINITIONS}{name}": {str(inner.get("$ref")) for _, inner in _parts(part)}
+        for name, part in definitions.items()
+    }
+    marked = {f"{DEFINITIONS}{name}" for name, part in definitions.items() if _is_marked(part, ())}
+    ahead = marked
+    while ahead:
+        ahead = {own for own, others in named.items() if others & ahead} - marked
+        marked = marked | ahead
+    return marked

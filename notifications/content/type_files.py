@@ -23,7 +23,7 @@ from notifications.documents.catalog import (
     NotificationTypeDocument,
 )
 
-from ..catalog import definitions, types
+from ..catalog import definitions, schemas, types
 from ..catalog.definitions import TypeRequest
 from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
 from . import linting, templates
@@ -124,6 +124,10 @@ def definition_of(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     if text := fields.pop("schema", None):
         fields["schema"] = json.loads(text)
+        # They are stored together, whether listed or marked.
+        marked = schemas.marked_variables(fields["schema"])
+        listed = fields.get("sensitive_variables") or ()
+        fields["sensitive_variables"] = [name for name in listed if name not in marked]
     try:
         given = msgspec.to_builtins(struct_from_stored(TypeRequest, fields))
     except msgspec.ValidationError:  # A newer version allows more

@@ -122,6 +122,24 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
     assert app.get("/types/parcel_lost").json() == body
 
 
+def test_sensitive_variable_is_in_the_files_where_it_was_given(app: App) -> None:
+    """In the schema or in the list: a push changes neither, and both take effect."""
+    schema = {"type": "object", "properties": {"parcel": {"x-sensitive": True}}}
+    listed = {**PARCEL["definition"], "schema": schema, "sensitive_variables": ["pin"]}
+    file = {**PARCEL, "definition": listed}
+    assert outcomes(push(app, file)) == ["created"]
+    assert read(app)["parcel_lost"]["definition"] == listed
+    assert app.get("/types/parcel_lost").json()["sensitive_variables"] == ["pin", "parcel"]
+    assert outcomes(push(app, sent(read(app)["parcel_lost"]))) == ["unchanged"]
+    answer = push(app, sent(read(app)["parcel_lost"], schema={"type": "object"}))
+    assert pointers(answer) == {
+        "/types/0/definition/confirm_not_sensitive": "confirmation_required"
+    }
+    exposed = {"default": {"subject": "Lost", "body": "At {{ parcel }}.example.com now"}}
+    answer = push(app, {**sent(read(app)["parcel_lost"]), "parts": exposed})
+    assert list(pointers(answer).values()) == ["sensitive_in_url"]
+
+
 def test_new_type_is_used_at_once_with_its_texts(app: App) -> None:
     answer = push(app, PARCEL)
     assert (outcomes(answer), answer.json()["is_published"]) == (["created"], True)

@@ -124,6 +124,43 @@ def test_category_finds_what_was_accepted_before_the_type_changed_it(app: App) -
     assert found == {"transactional": [before], "alert": [after], "marketing": []}
 
 
+def test_variable_that_the_schema_marks_is_sensitive(db: None) -> None:
+    app = new_app("security", *Scope)
+    marked = {"type": "object", "properties": {"pin": {"type": "string", "x-sensitive": True}}}
+    example = {"pin": "0000", "parcel": "77"}
+    secret = {**MINIMAL, "schema": marked, "example_data": example, "sensitive_variables": ["key"]}
+    answer = app.put(PATH, secret)
+    assert (answer.status_code, answer.json()["sensitive_variables"]) == (201, ["key", "pin"])
+    parts = {"default": {"subject": "Lost", "body": "{{ parcel }}: {{ pin }}"}}
+    assert app.post(f"{PATH}/templates", {"parts": parts}).status_code == 201
+    assert app.post(f"{PATH}/templates/versions/1/publish").status_code == 200
+    accepted = app.notify(type="parcel_lost", content=..., data={"pin": "4711", "parcel": "77"})
+    assert accepted.status_code == 202, accepted.content
+    shown = app.get(f"/notifications/{accepted.json()['id']}").json()
+    assert shown["data"] == {"pin": types.MASK, "parcel": "77"}
+    (stored,) = collection("notifications").find()
+    assert "4711" not in str(stored)
+    # A mark is removed as a name of the list is.
+    unmarked = {**secret, "schema": {"type": "object", "properties": {"pin": {"type": "string"}}}}
+    assert pointers(app.put(PATH, unmarked)) == {"/confirm_not_sensitive": "confirmation_required"}
+    assert app.put(PATH, {**unmarked, "confirm_not_sensitive": ["pin"]}).status_code == 200
+    assert app.get(PATH).json()["sensitive_variables"] == ["key"]
+
+
+@each_case(
+    "schema, place",
+    [
+        ({"properties": {"pin-code": {"x-sensitive": True}}}, "/schema/properties/pin-code"),
+        ({"additionalProperties": {"x-sensitive": True}}, "/schema/additionalProperties"),
+    ],
+)
+def test_mark_that_names_no_variable_is_refused(
+    app: App, schema: dict[str, Any], place: str
+) -> None:
+    answer = app.put(PATH, {**MINIMAL, "schema": {"type": "object", **schema}})
+    assert (answer.status_code, pointers(answer)) == (422, {place: "invalid"})
+
+
 def test_schema_that_refuses_more_is_confirmed_place_by_place(app: App) -> None:
     wide = {
         "type": "object",

@@ -194,6 +194,18 @@ def test_removing_a_sensitive_variable_asks_for_a_confirmation(console: Client) 
     assert "Make removed variables readable" in entry.get_change_message()
 
 
+def test_variable_that_the_schema_marks_stays_sensitive(console: Client) -> None:
+    schema = '{"type": "object", "properties": {"key": {"x-sensitive": true}}}'
+    console.post(f"{LIST}add/", GOOD | {"schema": schema})
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin", "code", "key"}
+    url = f"{LIST}parcel_lost/change/"
+    assert 'value="pin, code, key"' in console.get(url).content.decode()
+    fewer = {name: value for name, value in GOOD.items() if name != "slug"}
+    fewer |= {"schema": schema, "sensitive_variables": "pin, code"}
+    assert console.post(url, fewer).status_code == 302
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin", "code", "key"}
+
+
 def test_schema_that_refuses_more_asks_for_a_confirmation(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD | {"schema": '{"type": "object"}'})
     url = f"{LIST}parcel_lost/change/"

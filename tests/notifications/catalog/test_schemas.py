@@ -88,6 +88,8 @@ def test_subset_has(schema: dict[str, Any]) -> None:
         (with_a({"$ref": "https://example.com/s"}),
          {"/schema/properties/a/$ref": "invalid_format"}),
         (with_a({"$ref": "#"}), {"/schema/properties/a/$ref": "invalid_format"}),
+        ({**OBJECT, "x-sensitive": True}, {"/schema/x-sensitive": "unknown_field"}),
+        (with_a({"x-sensitive": "yes"}), {"/schema/properties/a/x-sensitive": "wrong_type"}),
         ({**OBJECT, "$defs": {"b": {"$ref": "#/$defs/b"}}},
          {"/schema/$defs/b": "recursive_reference"}),
         ({**OBJECT, "$defs": {"b": {"items": {"$ref": "#/$defs/c"}},
@@ -102,6 +104,63 @@ def test_subset_has(schema: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_subset_has_not(schema: dict[str, Any], expected: dict[str, str]) -> None:
     assert problems_of_schema(schema) == expected
+
+
+SECRET = {"x-sensitive": True}
+
+
+@each_case(
+    "schema, names",
+    [
+        (with_a({"type": "string"}), []),
+        (with_a({"x-sensitive": False}), []),
+        (with_a({"type": "string", **SECRET}), ["a"]),
+        (with_a({"properties": {"b": {"items": SECRET}}}), ["a"]),
+        (with_a({"additionalProperties": SECRET}), ["a"]),
+        (with_a({"$ref": "#/$defs/b"}, **{"$defs": {"b": SECRET}}), ["a"]),
+        (
+            with_a(
+                {"items": {"$ref": "#/$defs/c"}},
+                **{"$defs": {"b": SECRET, "c": {"properties": {"d": {"$ref": "#/$defs/b"}}}}},
+            ),
+            ["a"],
+        ),
+        (
+            with_a(
+                {}, **{"$ref": "#/$defs/b", "$defs": {"b": {"properties": {"a": SECRET, "c": {}}}}}
+            ),
+            ["a"],
+        ),
+        # What is no schema is refused elsewhere.
+        ({"properties": [], "$defs": 1, "$ref": []}, []),
+        (with_a({"items": [SECRET], "$ref": ["x"], "properties": 1}), []),
+    ],
+)
+def test_variable_is_sensitive_with_a_mark_anywhere_in_it(
+    schema: dict[str, Any], names: list[str]
+) -> None:
+    assert schemas.marked_variables(schema) == names
+
+
+@each_case(
+    "schema, places",
+    [
+        (with_a(SECRET), []),
+        ({**OBJECT, "additionalProperties": {"items": SECRET}}, ["/additionalProperties"]),
+        ({**OBJECT, "$ref": "#/$defs/b", "$defs": {"b": SECRET}}, ["/$defs/b/x-sensitive"]),
+    ],
+)
+def test_mark_without_the_name_of_a_variable_is_found(
+    schema: dict[str, Any], places: list[str]
+) -> None:
+    assert schemas.unnamed_marks(schema) == places
+
+
+def test_marks_of_a_long_chain_are_found_without_recursion() -> None:
+    chain = {f"d{n}": {"items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(99)}
+    schema = with_a({"$ref": "#/$defs/d0"}, **{"$defs": chain | {"d99": SECRET}})
+    assert problems_of_schema(schema) == {}
+    assert schemas.marked_variables(schema) == ["a"]
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
