@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
-from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach
+from domain.errors import (
+    FailureCode,
+    ProviderError,
+    ProviderResponse,
+    Reach,
+    RecipientAction,
+)
 
 from . import http
 from .json_items import read_text
@@ -25,6 +31,15 @@ class AwsError:
     name: str
     """Such as ``ThrottlingException``; empty if it has none."""
     text: str
+    reason: str = ""
+    """Such as ``RESOURCE_NOT_ACTIVE``, in the errors of some services."""
+    members: Sequence[str] = ()
+    """What it names of the request, in lower case."""
+
+    @property
+    def code(self) -> str:
+        """What tells most of it: the reason, or else the name."""
+        return self.reason or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +56,23 @@ class ErrorRule:
     """What the error's text is about, for the documentation."""
     words: str = ""
     """Regular expression for a part of the error's text, in lower case."""
+    reasons: Sequence[str] = ()
+    """Any of these reasons. Empty: any, or none."""
+    members: Sequence[str] = ()
+    """Members of the request, any of which the error names. Empty: whatever it names."""
+    action: RecipientAction = RecipientAction.SUSPECT
     reach: Reach | None = None
     """None: that of ``kind``."""
+    is_of_scope: bool = False
+    """Whether it concerns the recipient's scope alone, such as a country, if that is known."""
 
     def matches(self, error: AwsError) -> bool:
         """Return whether an error meets all conditions of the rule."""
-        return error.name in self.names and (
-            not self.words or re.search(self.words, error.text.lower()) is not None
+        return (
+            error.name in self.names
+            and (not self.reasons or error.reason in self.reasons)
+            and (not self.members or any(name.lower() in error.members for name in self.members))
+            and (not self.words or re.search(self.words, error.text.lower()) is not None)
         )
 
 
@@ -124,25 +149,37 @@ def read_error(response: http.Response) -> AwsError:
     body = http.decode_object(response.body)
     header = response.headers.get("x-amzn-errortype", "")
     name = header or read_text(body, "__type") or read_text(body, "code") or ""
+    listed = body.get("Fields")
+    members = (
+        read_text(item, "Name")
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict)
+    )
     return AwsError(
         # Either may have a namespace before a #, and a URL after a colon.
         name=name.partition(":")[0].rpartition("#")[2][:MAX_NAME],
         text=read_text(body, "message", is_prose=True)
         or read_text(body, "Message", is_prose=True)
         or "",
+        reason=read_text(body, "Reason", limit=MAX_NAME) or "",
+        members=tuple(member.lower() for member in members if member),
     )
 
 
 def classify_response(
-    rules: Sequence[ErrorRule], response: http.Response, *, now: datetime
+    rules: Sequence[ErrorRule],
+    response: http.Response,
+    *,
+    now: datetime,
+    scope: str | None = None,
 ) -> ProviderError:
     """Return the error for a response other than the documented acceptance.
 
-    ``rules`` are those of the service.
+    ``rules`` are those of the service, and ``scope`` is that of the request.
     """
     error = read_error(response)
     provider_response = ProviderResponse(
-        status=response.status, code=http.redact(error.name) or None, excerpt=response.excerpt
+        status=response.status, code=http.redact(error.code) or None, excerpt=response.excerpt
     )
     pause = http.retry_after_seconds(response.headers, now=now)
     rule = next((rule for rule in (*rules, *COMMON_RULES) if rule.matches(error)), None)
@@ -150,9 +187,11 @@ def classify_response(
         return classify(STATUS_RULES, response=provider_response, fields=(), retry_after=pause)
     return build_error(
         rule.kind,
-        f"{rule.message} ({error.name})",
+        f"{rule.message} ({error.code})",
         code=rule.code,
+        action=rule.action,
         response=provider_response,
         retry_after=pause,
+        scope=scope or None if rule.is_of_scope else None,
         reach=rule.reach,
     )

@@ -68,7 +68,7 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
         "--mail-webhooks-url",
         type=_url,
         default="",
-        help="where other providers of email have webhooks: {url}/postmark",
+        help="where other providers of email and AWS SMS have webhooks: {url}/postmark",
     )
     add("--whatsapp-templates", type=Path, help="a file of approved templates")
     add(

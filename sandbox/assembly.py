@@ -10,6 +10,7 @@ from .credentials import AwsAccount, MailAccounts, MetaAccount, TwilioAccount
 from .providers.aws.sns import Sns
 from .providers.aws.topics import SignedWebhooks as SnsWebhooks
 from .providers.aws.topics import Topics
+from .providers.aws_sms.provider import AwsSms
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
@@ -96,6 +97,7 @@ def assemble(
             account=twilio,
             webhook_url=config.twilio_webhook_url,
         ),
+        AwsSms(behaviours=behaviours, timings=config.timings, account=aws),
         Ses(behaviours=behaviours, timings=config.timings, account=aws),
         Sns(behaviours=behaviours, timings=config.timings, account=aws, topics=topics),
         WebPush(
@@ -122,7 +124,10 @@ def assemble(
             mail_api.name: (webhooks(mail), _below(config.mail_webhooks_url, mail_api.name))
             for mail_api, webhooks in MAIL_APIS
         },
-        "ses": (SnsWebhooks(topics), _below(config.mail_webhooks_url, "ses")),
+        **{
+            name: (SnsWebhooks(topics), _below(config.mail_webhooks_url, name))
+            for name in ("ses", "aws_sms")
+        },
     }
 
 

@@ -45,8 +45,8 @@ class Config:
     twilio_webhook_url: str = ""
     """The receiver of inbound SMS; empty for none. Status callbacks go where each message says."""
     mail_webhooks_url: str = ""
-    """Where the webhooks of the other providers of email are: each is below it, by the provider's
-    name. Empty for none."""
+    """Where the webhooks of the other providers of email are, and of AWS SMS: each is below it, by
+    the provider's name. Empty for none."""
     whatsapp_templates: Path | None = None
     """A file of approved templates, besides those in the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION

@@ -41,6 +41,9 @@ AWS_SECRET_ACCESS_KEY = "sandbox"
 AWS_REGION = "eu-west-1"
 AWS_TOPIC = f"arn:aws:sns:{AWS_REGION}:000000000000:notify"
 AWS_CONFIGURATION_SET = "notify"
+AWS_POOL = f"pool-{'0' * 31}1"
+AWS_NUMBER = "+15005550007"
+AWS_PROTECT_CONFIGURATION = f"protect-{'0' * 31}1"
 CERTIFICATE_LIFETIME = timedelta(days=3650)
 T = TypeVar("T")
 
@@ -257,6 +260,10 @@ class AwsAccount:
     region: str = AWS_REGION
     topic: str = AWS_TOPIC
     configuration_set: str = AWS_CONFIGURATION_SET
+    pool: str = AWS_POOL
+    number: str = AWS_NUMBER
+    """The pool's number, which belongs to nobody."""
+    protect_configuration: str = AWS_PROTECT_CONFIGURATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ OPEN = {
     "webhooks/mailgun": "the signature and a password are the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
     "webhooks/ses": "the signature is the authentication",
+    "webhooks/aws_sms": "the signature is the authentication",
     "webhooks/twilio": "the signature is the authentication",
     "u/<str:token>": "the token authenticates the recipient",
     "u/<str:token>/undo": "the same link",

@@ -14,6 +14,9 @@ from notifications.receipts.processor import DELIVERY_STATUSES
 from notifyproject.settings.variables import VARIABLES
 from providers import aws_errors, http
 from providers.aws_errors import ErrorRule
+from providers.aws_sms import responses as aws_sms_responses
+from providers.aws_sms import webhooks as aws_sms_webhooks
+from providers.aws_sms.webhooks import EventRule
 from providers.brevo import kind as brevo
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.discord import provider as discord
@@ -155,6 +158,9 @@ def tables() -> Mapping[str, str]:
         ),
         "Twilio: receipts": _reported(twilio_webhooks.STATUS_KINDS),
         "Twilio: failures": _twilio_failures(twilio_responses.FAILURE_RULES),
+        "AWS SMS: responses by error": _aws((*aws_sms_responses.RULES, *aws_errors.COMMON_RULES)),
+        "AWS SMS: responses without a known error": _rules("aws_sms", aws_errors.STATUS_RULES),
+        "AWS SMS: receipts": _aws_events(aws_sms_webhooks.EVENT_RULES),
         "Rooms: Slack by webhooks": _room(slack_webhook.RULES),
         "Rooms: Slack by a bot": _room((*slack_bot.RULES, slack_bot.UNKNOWN_ERROR)),
         "Rooms: Teams": _room(teams.RULES),
@@ -254,13 +260,36 @@ def _aws(rules: Sequence[ErrorRule]) -> str:
         ("AWS's error", *MEANING),
         [
             (
-                ", ".join(f"`{name}`" for name in rule.names)
-                + (f", about {rule.about}" if rule.about else ""),
-                _class(rule.kind, RecipientAction.SUSPECT, rule.reach),
+                _listed(rule.names)
+                + (f", about {rule.about}" if rule.about else "")
+                + (f": {_listed(rule.reasons)}" if rule.reasons else "")
+                + (f", about {_listed(rule.members)}" if rule.members else ""),
+                # Who sends STOP gets nothing more.
+                _class(rule.kind, rule.action, rule.reach).replace(" for marketing", ""),
                 _code(rule.kind, rule.code),
                 rule.message,
             )
             for rule in rules
+        ],
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _aws_events(rules: Mapping[str, EventRule]) -> str:
+    return _table(
+        ("event", "the delivery becomes", "the number gets", "recorded reason"),
+        [
+            (
+                f"`{name}`",
+                DELIVERY_STATUSES[rule.kind].value
+                + (f", `{rule.code.value}`" if rule.code else ""),
+                ADDRESSES[rule.effect],
+                rule.reason or NOTHING,
+            )
+            for name, rule in rules.items()
         ],
     )
 
@@ -423,7 +452,8 @@ def test_every_class_is_explained() -> None:
 
 def test_every_named_variable_exists() -> None:
     named = set(re.findall(r"`([A-Z]+_[A-Z_]+)[`=]", PAGE + GUIDE))
-    assert named <= VARIABLES.keys()
+    reasons = {name for rule in aws_sms_responses.RULES for name in rule.reasons}
+    assert named - reasons - aws_sms_webhooks.EVENT_RULES.keys() <= VARIABLES.keys()
 
 
 def test_every_provider_is_on_the_page() -> None:
@@ -441,6 +471,7 @@ def test_every_provider_is_on_the_page() -> None:
         "Firebase",
         "WhatsApp",
         "Twilio",
+        "AWS SMS",
         "In-app",
     )
     for name in (*senders, "Slack by webhooks", "Slack by a bot", "Teams", "Discord", "webhooks"):

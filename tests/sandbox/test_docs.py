@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox import credentials
 from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
+from sandbox.providers.aws_sms import outcomes as aws_sms
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
 from sandbox.providers.mail_apis import mailgun, postmark, resend
@@ -68,10 +70,13 @@ def test_magic_numbers_are_documented() -> None:
     ]
 
 
-def test_magic_numbers_of_twilio_are_documented() -> None:
-    assert rows("number for SMS") == [
-        (f"`…{twilio.magic_suffix(row.name)}`, {names(row, '{}')}", row.description)
-        for row in twilio.OUTCOMES.table
+@pytest.mark.parametrize(
+    ("heading", "module"), [("number for SMS", twilio), ("number for AWS SMS", aws_sms)]
+)
+def test_magic_numbers_for_sms_are_documented(heading: str, module: Any) -> None:
+    assert rows(heading) == [
+        (f"`…{module.magic_suffix(row.name)}`, {names(row, '{}')}", row.description)
+        for row in module.OUTCOMES.table
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sandbox.credentials import TWILIO_API_KEY, TWILIO_API_SECRET
 from sandbox.log import REQUESTS_FILE, read_records
-from sandbox.providers.twilio import segments
+from sandbox.providers import segments
 from sandbox.providers.twilio.answers import VERIFIED_NUMBER
 from sandbox.providers.twilio.validation import EMPTY_SERVICE
 from tests.support.clients.sandbox import Box

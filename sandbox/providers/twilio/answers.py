@@ -11,9 +11,8 @@ import msgspec
 from ...credentials import TwilioAccount
 from ...outcomes import Outcome
 from ...responses import ProviderResponse
-from .. import network_faults
+from .. import network_faults, segments
 from ..base import IncomingRequest
-from . import segments
 from .errors import HELP, KINDS
 from .outcomes import EMPTY, ERROR_IN_200, ERRORS, NO_CODE, NOT_JSON, UNKNOWN_CODE
 

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urldefrag, urlencode
 import aiohttp
 
 from ...credentials import TwilioAccount
+from .. import segments
 from ..base import InboundMessage
-from . import segments
 from .answers import VERSION
 from .errors import FAILURES
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from .. import segments
 from ..base import DisplayedMessage
-from . import segments
 from .validation import number
 
 MAX_TITLE_LENGTH = 80

@@ -254,7 +254,13 @@ def configured(**variables: str) -> dict[str, Any]:
 
 SANDBOX_MAIL = {"SENDGRID_URL": "", "SENDGRID_API_KEY": "SG.sandbox"}
 EU = "https://eu.example.com"
-RATES = {"resend": (5.0, 1), "fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8), "twilio": (1.0, 1)}
+RATES = {
+    "resend": (5.0, 1),
+    "fcm": (10_000.0, 1_000),
+    "whatsapp": (80.0, 8),
+    "twilio": (1.0, 1),
+    "aws_sms": (1.0, 1),
+}
 
 
 @each_case(
@@ -276,7 +282,7 @@ RATES = {"resend": (5.0, 1), "fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8), "t
         ({}, {"EMAIL_TIMEOUT": 15, "EMAIL_REPLY_TO": None, "PROVIDER_RATES": RATES}),
         ({"EMAIL_REPLY_TO": "Ada <a@example.com>"}, {"EMAIL_REPLY_TO": "Ada <a@example.com>"}),
         (
-            {"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0,twilio:0,resend:0"},
+            {"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0,twilio:0,aws_sms:0,resend:0"},
             {"PROVIDER_RATES": {}},
         ),
         (

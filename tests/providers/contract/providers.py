@@ -17,6 +17,7 @@ from domain.web_push import Subscription
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
 from providers.aws_signing import Credentials
+from providers.aws_sms.provider import AwsSms
 from providers.aws_sns import TYPE_HEADER
 from providers.contract import Provider
 from providers.discord.provider import Discord
@@ -53,7 +54,7 @@ from tests.providers.contract.subjects import (
 from tests.providers.email_apis.cases import KINDS
 from tests.providers.email_apis.kinds import KindCase
 from tests.support.fakes import socket_server
-from tests.support.providers import aws, ses, twilio, webpush, whatsapp
+from tests.support.providers import aws, aws_sms, ses, twilio, webpush, whatsapp
 from tests.support.providers.webhook_requests import URL
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -413,6 +414,52 @@ TEXT_MESSAGES = Subject(
     ),
 )
 
+
+def _aws_sms(place: Place, account: str) -> AwsSms:
+    credentials = Credentials(
+        access_key_id=f"AKIA{account.upper()}",
+        secret_access_key=f"secret-of-{account}",
+        session_token=f"session-of-{account}",
+    )
+    return aws_sms.account(
+        base_url=place.url,
+        credentials=credentials,
+        clock=utc_now,
+        receiver=aws.receiver(credentials=credentials, clock=utc_now),
+    )
+
+
+def _aws_sms_event(reference: str) -> bytes:
+    event = aws_sms.event("TEXT_DELIVERED", context={"ref": reference})
+    return aws.envelope(event, at=utc_now())
+
+
+END_USER_MESSAGING = Subject(
+    provider=AwsSms,
+    make=_aws_sms,
+    outbound=message("sms", PHONE),
+    servers=http_servers(
+        200,
+        f'{{"MessageId": "{aws_sms.MESSAGE_ID}"}}'.encode(),
+        refusals={
+            Case.TOO_MANY: aws_sms.refused("ThrottlingException", headers=(ASKS_FOR_A_PAUSE,)),
+            Case.NO_CREDENTIALS: aws_sms.refused("UnrecognizedClientException", status=403),
+            Case.BAD_RECIPIENT: aws_sms.refused(
+                "ValidationException", Fields=[{"Name": "DestinationPhoneNumber"}]
+            ),
+            Case.REFUSED: aws_sms.refused("ValidationException", Reason="INVALID_REQUEST"),
+        },
+    ),
+    secrets=lambda _place: ["secret-of-first", "session-of-first"],
+    reports=Reports(
+        body=_aws_sms_event,
+        sign=lambda _raw, genuine: {
+            TYPE_HEADER: "Notification" if genuine else "SubscriptionConfirmation"
+        },
+        is_envelope=True,
+    ),
+)
+
 ROOM_ID = "ops"
 SIGNING_SECRET = f"whsec_{base64.b64encode(b'a secret of twenty-four b').decode()}"
 PROXY_REFUSES = socket_server.response(429, b"", ASKS_FOR_A_PAUSE)
@@ -553,6 +600,7 @@ SENDERS = (
     BROWSERS,
     CLOUD_API,
     TEXT_MESSAGES,
+    END_USER_MESSAGING,
 )
 SUBJECTS = (*SENDERS, *ROOMS, INBOX)
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

@@ -21,7 +21,7 @@ from domain.errors import (
 from domain.sms import Encoding
 from providers.contract import AddressEffect, ReceiptKind, SendResult
 from sandbox.config import Config
-from sandbox.providers.twilio import segments
+from sandbox.providers import segments
 from sandbox.providers.twilio.outcomes import ERRORS, FAILURE_CODES, OUTCOME_BY_SUFFIX
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, receiving

@@ -1,0 +1,1 @@
+"""AWS End User Messaging SMS, and what it publishes to a topic."""
