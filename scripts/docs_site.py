@@ -15,6 +15,8 @@ PAGES = ROOT / ".data" / "docs-pages"
 DIAGRAMS = ROOT / ".venv" / "mermaid.js"
 ELSEWHERE: Mapping[str, str] = {
     "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
     "clients/python/README.md": "project/python_client.md",
     "clients/web/README.md": "project/web_packages.md",
 }
