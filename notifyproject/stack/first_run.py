@@ -49,6 +49,8 @@ def main() -> None:
     if is_new and not arguments.no_examples:
         web, key, sandbox = credentials.web, credentials.api_key, credentials.sandbox
         _run_examples(examples.API(base_url=web, key=key, pool=pool, sandbox=sandbox))
+    if is_new:
+        _print_next_steps(credentials)
 
 
 def _load_credentials(web: str, sandbox: str) -> Credentials:
@@ -131,6 +133,22 @@ def _run_examples(api: examples.API) -> None:
     unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
     summary = f"Not as expected: {', '.join(unexpected)}." if unexpected else "All as expected."
     _print(f"{summary} ({time.monotonic() - started:.0f} s)", "")
+
+
+def _print_next_steps(credentials: Credentials) -> None:
+    notify = ".venv/bin/python manage.py notify"
+    _print(
+        "To try next, in another terminal of this folder:",
+        "",
+        "  1. Let an email bounce, and read why it failed:",
+        f"     {notify} --type mfa_code --email bounce@example.com --data code=123456 --wait",
+        f"     {credentials.web}/admin/notifications/failednotification/",
+        "  2. See an inbox get a message while you look:",
+        f"     {credentials.web}/demo/inbox",
+        "  3. Send from an app of your own, by curl or Python:",
+        "     README.md, Send a notification",
+        "",
+    )
 
 
 def _wait_for(pool: urllib3.PoolManager, url: str) -> None:
