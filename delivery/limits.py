@@ -43,7 +43,7 @@ def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited
     """Apply the limits to a batch.
 
     In-app and test messages are exempt and don't count, and so are critical ones and those with
-    sensitive variables.
+    sensitive variables, except for the limit of codes.
     """
     requests = {claim.reference: found for claim in claims if (found := _request(claim))}
     if not requests:
@@ -83,7 +83,9 @@ def _request(claimed: ClaimedDelivery) -> UseRequest | None:
         is_test=claimed.is_test,
     )
     address = claimed.recipient.address(claimed.channel)
-    person = limits.person_of(user_id=claimed.user_id, channel=claimed.channel, address=address)
+    person = limits.person_counted(
+        applying, user_id=claimed.user_id, channel=claimed.channel, address=address
+    )
     if not applying or person is None:
         return None
     return UseRequest(

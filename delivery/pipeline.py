@@ -16,7 +16,7 @@ from django.conf import settings
 
 from domain.channels import Channel
 from domain.time import Clock, utc_now
-from notifications.catalog.limits import active_limits
+from notifications.catalog.limits import may_apply
 from notifications.queueing.wakeups import Wakeup
 from notifications.store import leases
 from notifications.store.claims import ClaimedDelivery, NotSent
@@ -180,7 +180,7 @@ def _prepare(
         rendered, refused = texts.split_refused(rendered, messages)
     limited = (
         limits.apply_limits(rendered, now=clock())
-        if active_limits()
+        if may_apply(channel)
         else limits.Limited(allowed=rendered)
     )
     allowed = limited.allowed

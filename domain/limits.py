@@ -40,6 +40,8 @@ class Limit:
     min_gap: timedelta = timedelta(0)
     """Minimum time between two messages."""
     overflow: Overflow
+    counts_addresses: bool = False
+    """Whether it counts what an address gets, whoever asks for it, and not what a person gets."""
 
     def applies_to(self, *, type_slug: str, category: Category, channel: Channel) -> bool:
         """Return whether deliveries of a type and category on a channel count."""

@@ -146,7 +146,8 @@ def _limit(
         channel=channel,
         is_test=document.get("is_test", False),
     )
-    person = limits.person_of(
+    person = limits.person_counted(
+        applying,
         user_id=document.get("user_id"),
         channel=channel,
         address=recipient_of(document).address(channel),

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
+from django.conf import settings
 from msgspec import Meta
 
 from domain.channels import Channel
@@ -35,6 +36,9 @@ DEFAULT_CHANNELS = tuple(
 MAX_TYPES = 100
 MAX_LIMITS = 50
 """Each limit that applies costs a send one more write."""
+CODES = "sms_codes"
+"""The limit of codes by SMS to a number, which comes from the settings."""
+CODES_PERIOD = timedelta(minutes=10)
 
 
 class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,12 +92,7 @@ class StricterLimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
     """Return a limit's stored fields. Raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
-    if not types.SLUG.fullmatch(name):
-        expected = "lower-case letters, digits and underscores, starting with a letter"
-        problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
-    known = {document["_id"] for document in read_limits()}
-    if name not in known and len(known) >= MAX_LIMITS:
-        problems.add("", "too_many", f"At most {MAX_LIMITS} limits.")
+    _check_name(name, problems)
     for index, slug in enumerate(request.types):
         try:
             types.stored_slug(slug)
@@ -121,6 +120,17 @@ def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
         "min_gap_seconds": request.min_gap_seconds,
         "overflow": request.overflow,
     }
+
+
+def _check_name(name: str, problems: ProblemCollector) -> None:
+    if not types.SLUG.fullmatch(name):
+        expected = "lower-case letters, digits and underscores, starting with a letter"
+        problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
+    if name == CODES:
+        problems.add("", "reserved", "Set SMS_CODES_PER_NUMBER in place of this limit.")
+    known = {document["_id"] for document in read_limits()}
+    if name not in known and len(known) >= MAX_LIMITS:
+        problems.add("", "too_many", f"At most {MAX_LIMITS} limits.")
 
 
 def define_limit(name: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
@@ -161,6 +171,36 @@ def is_limited(channel: Channel) -> bool:
     return channel.value in DEFAULT_CHANNELS
 
 
+def may_apply(channel: Channel) -> bool:
+    """Return whether any limit may count messages of a channel."""
+    return bool(active_limits()) or limit_of_codes(channel) is not None
+
+
+def limit_of_codes(channel: Channel) -> Limit | None:
+    """Return the limit of the codes that an address gets on a channel, if there is one.
+
+    Each part is paid for, and anybody can ask for codes to numbers whose carrier shares the price.
+    """
+    if not channel.pays_by_part or not settings.SMS_CODES_PER_NUMBER:
+        return None
+    return Limit(
+        name=CODES,
+        channels=frozenset({channel}),
+        maximum=settings.SMS_CODES_PER_NUMBER,
+        period=CODES_PERIOD,
+        overflow=Overflow.DROP,
+        counts_addresses=True,
+    )
+
+
+def person_counted(
+    applying: Sequence[Limit], *, user_id: str | None, channel: Channel, address: str | None
+) -> str | None:
+    """Return the key under which limits count a message."""
+    by_address = any(limit.counts_addresses for limit in applying)
+    return person_of(user_id=None if by_address else user_id, channel=channel, address=address)
+
+
 def person_of(*, user_id: str | None, channel: Channel, address: str | None) -> str | None:
     """Return the key under which messages count: of the user ID, or else of the address."""
     if user_id is not None:
@@ -185,10 +225,15 @@ def applying_limits(
     """Return the limits that count a message.
 
     None counts critical, in-app, and test messages, those to rooms, and those with sensitive
-    variables.
+    variables. Only the limit of codes counts the last.
     """
+    if is_test or not is_limited(channel):
+        return []
+    codes = limit_of_codes(channel)
+    if codes is not None and types.sensitive_variables(type_slug, template_id):
+        return [codes]
     # Limits are shared by all clients: one client's campaign must not hold another's codes.
-    if priority is Priority.CRITICAL or is_test or not is_limited(channel):
+    if priority is Priority.CRITICAL:
         return []
     if types.is_locked(type_slug, template_id):
         return []

@@ -252,10 +252,6 @@ def find_limits_reached(
 def limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, list[Limit]]]:
     """Yield the limits of each channel, and the person whose messages they count."""
     for delivery in () if notification.ignores_limits else notification.deliveries:
-        address = notification.recipient.address(delivery.channel)
-        person = limits.person_of(
-            user_id=notification.user_id, channel=delivery.channel, address=address
-        )
         rules = limits.applying_limits(
             type_slug=notification.type,
             template_id=notification.content.template_id,
@@ -263,6 +259,12 @@ def limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, lis
             priority=notification.priority,
             channel=delivery.channel,
             is_test=notification.is_test,
+        )
+        person = limits.person_counted(
+            rules,
+            user_id=notification.user_id,
+            channel=delivery.channel,
+            address=notification.recipient.address(delivery.channel),
         )
         if delivery.status is DeliveryStatus.PENDING and person is not None and rules:
             yield delivery.channel, person, rules

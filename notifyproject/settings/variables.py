@@ -278,6 +278,12 @@ class Sms(Group):
         "100",
         "most of them to other countries than the first of `SMS_COUNTRIES`; 0: no limit of its own",
     )
+    SMS_CODES_PER_NUMBER: int = declare(
+        kinds.whole(0, 100),
+        "5",
+        "most messages with sensitive variables, such as login codes, to a number in ten minutes; "
+        "further ones are suppressed; 0: no limit",
+    )
     SMS_SMART_ENCODING: bool = declare(
         kinds.switch(),
         "on",
