@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping
 from os.path import normpath, relpath
 from pathlib import Path
+from textwrap import indent
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / ".data" / "docs-pages"
@@ -22,6 +23,10 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Pages outside ``docs``, and their places in the site."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+_TABS: Mapping[str, str] = {"sh": "curl", "python": "Python", "ts": "TypeScript"}
+"""Languages of code that a reader chooses among, where one block follows the other."""
+_BLOCK = rf"```(?:{'|'.join(_TABS)})\n(?:(?!```).*\n)*```\n"
+_CHOICE = re.compile(rf"^{_BLOCK}(?:\n+{_BLOCK})+", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 
 
@@ -33,7 +38,8 @@ def copy_pages(folder: Path) -> None:
         target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         text = (ROOT / path).read_text(encoding="utf-8")
-        target.write_text(with_links(text, page=path, places=_places()), encoding="utf-8")
+        text = with_tabs(with_links(text, page=path, places=_places()))
+        target.write_text(text, encoding="utf-8")
 
 
 def with_links(text: str, *, page: str, places: Mapping[str, str]) -> str:
@@ -51,6 +57,22 @@ def with_links(text: str, *, page: str, places: Mapping[str, str]) -> str:
     # Every second piece is code.
     return "".join(
         piece if index % 2 else _LINK.sub(moved, piece) for index, piece in enumerate(pieces)
+    )
+
+
+def with_tabs(text: str) -> str:
+    """Return the text of a page with a tab for each of the same in several languages."""
+    return _CHOICE.sub(lambda found: _tabs(found[0]), text)
+
+
+def _tabs(text: str) -> str:
+    blocks = re.findall(_BLOCK, text)
+    languages = [block.partition("\n")[0].strip("`") for block in blocks]
+    if len(set(languages)) < len(languages):  # One after the other, rather than one or the other
+        return text
+    return "".join(
+        f'=== "{_TABS[language]}"\n\n{indent(block, "    ")}\n'
+        for language, block in zip(languages, blocks, strict=True)
     )
 
 

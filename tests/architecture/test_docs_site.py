@@ -37,6 +37,21 @@ def test_links_follow_pages_that_are_elsewhere() -> None:
         assert docs_site.with_links(before, page=page, places=PLACES) == after, before
 
 
+def test_code_in_several_languages_gets_tabs() -> None:
+    curl, python = "```sh\ncurl x\n```\n", "```python\nnotify()\n\nmore()\n```\n"
+    assert docs_site.with_tabs(f"One:\n\n{curl}\n{python}\nEnd.\n") == (
+        'One:\n\n=== "curl"\n\n    ```sh\n    curl x\n    ```\n\n'
+        '=== "Python"\n\n    ```python\n    notify()\n\n    more()\n    ```\n\n\nEnd.\n'
+    )
+    for other in (
+        f"{curl}\n{curl}",
+        f"{curl}\nThen:\n\n{python}",
+        curl,
+        f"{curl}\n```json\n{{}}\n```\n",
+    ):
+        assert docs_site.with_tabs(other) == other
+
+
 def test_menu_has_every_guide_and_reference_page(tmp_path: Path) -> None:
     docs_site.copy_pages(tmp_path / "pages")
     pages = {str(path.relative_to(tmp_path / "pages")) for path in tmp_path.glob("pages/**/*.md")}
