@@ -1,10 +1,13 @@
 """The Python client's methods, at the service."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from notifyproject_client import AsyncNotifier, NotificationRejectedError, Notifier
+from notifyproject_client.rest.api.notifications import list_notifications
 
 from tests.support.clients.api import App, request
 
@@ -31,6 +34,22 @@ def test_each_method_gets_the_view_that_it_promises(app: App, live_server: Any) 
         assert app.get(f"/broadcasts/{started.id}").status_code == 200
         token = notifier.inbox_token("ada")
         assert token.to_dict()["user_id"] == "ada"
+
+
+def test_readme_begins_with_lines_that_send(app: App, live_server: Any) -> None:
+    text = Path(settings.BASE_DIR, "clients", "python", "README.md").read_text()
+    code = text.split("```")[1].removeprefix("python\n")
+    assert len(code.strip().splitlines()) <= 5 + code.count("\n\n")
+    names: dict[str, Any] = {"key": app.key}
+    exec(code.replace("http://127.0.0.1:8000", live_server.url), names)
+    assert app.get(f"/notifications/{names['sent'].id}").json()["type"] == "payment_confirmed"
+
+
+def test_a_list_is_read_to_its_end(app: App, live_server: Any) -> None:
+    ids = {app.notify(external_id=f"o-{number}").json()["id"] for number in range(3)}
+    with Notifier(live_server.url, key=app.key) as notifier:
+        found = notifier.iterate(list_notifications.sync, limit=1)
+        assert {notification.id for notification in found} == ids
 
 
 def test_asynchronous_notifier_sends(app: App, live_server: Any) -> None:

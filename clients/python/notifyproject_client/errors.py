@@ -7,8 +7,8 @@ class NotificationError(Exception):
     """The service rejected a request, or its effect is unknown.
 
     The text names the invalid fields. Calls with the same ``idempotency_key`` have one effect at
-    most; it is None for an operation without one. ``status`` and ``problem`` (a problem document)
-    are those of the last response; None if there is none.
+    most; it is None for an operation without one. ``status``, ``problem`` (a problem document), and
+    ``retry_after`` (seconds) are those of the last response; None if there is none.
     """
 
     def __init__(
@@ -18,6 +18,7 @@ class NotificationError(Exception):
         idempotency_key: str | None = None,
         status: int | None = None,
         problem: ProblemView | None = None,
+        retry_after: float | None = None,
     ) -> None:
         errors = problem.errors if problem else ()
         fields = [f"{error.pointer or 'body'}: {error.detail}" for error in errors]
@@ -25,6 +26,7 @@ class NotificationError(Exception):
         self.idempotency_key = idempotency_key
         self.status = status
         self.problem = problem
+        self.retry_after = retry_after
 
     @property
     def code(self) -> str | None:

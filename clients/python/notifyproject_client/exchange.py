@@ -1,28 +1,33 @@
 """One call of the service without I/O: its request, and what follows a response."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 
-from .errors import NotificationError, NotificationRejectedError, ServiceUnavailableError
+from .errors import NotificationRejectedError, ServiceUnavailableError
 from .rest.models.problem_view import ProblemView
 from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 View = TypeVar("View")
+Item = TypeVar("Item")
+Item_co = TypeVar("Item_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A response after which the call is repeated, if time is left."""
+class Page(Protocol[Item_co]):
+    """A page of a list, as generated functions return it."""
 
-    error: NotificationError
-    retry_after: float | None = None
-    """Seconds."""
+    @property
+    def results(self) -> Sequence[Item_co]:
+        """The items."""
+
+    @property
+    def next_(self) -> str | None:
+        """The cursor of the next page; None on the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +45,11 @@ class Call(Generic[View]):
         """The headers of each attempt."""
         return {IDEMPOTENCY_KEY: self.idempotency_key} if self.idempotency_key else {}
 
-    def read(self, response: httpx.Response) -> View | Failure:
-        """Return the view of an accepted response, or a failure. Raises errors that are final."""
+    def read(self, response: httpx.Response) -> View | ServiceUnavailableError:
+        """Return the view of an accepted response, or the error after which the call is repeated.
+
+        Raises errors that are final.
+        """
         if response.status_code == self.accepted:
             try:
                 return self.view(response.json())
@@ -54,18 +62,7 @@ class Call(Generic[View]):
         error = error_of(response, idempotency_key=self.idempotency_key)
         if isinstance(error, NotificationRejectedError):
             raise error
-        return Failure(error, parse_retry_after(response.headers, now=datetime.now(UTC)))
-
-    def unreached(self, error: httpx.TransportError) -> Failure:
-        """Return the failure of an attempt without a response. Raises an invalid URL's error."""
-        if isinstance(error, httpx.UnsupportedProtocol):
-            raise error
-        failure = ServiceUnavailableError(
-            f"Couldn't reach the service: {type(error).__name__}.",
-            idempotency_key=self.idempotency_key,
-        )
-        failure.__cause__ = error
-        return Failure(failure)
+        return error
 
 
 class Backoff:
@@ -75,18 +72,38 @@ class Backoff:
         self._policy, self._clock = policy, clock
         self._started, self._attempts = clock(), 0
 
-    def delay_after(self, failure: Failure) -> float:
-        """Return the seconds until the next attempt. Raises the failure's error after the last."""
+    def delay_after(self, error: ServiceUnavailableError) -> float:
+        """Return the seconds until the next attempt. Raises the error after the last."""
         self._attempts += 1
         delay = self._policy.delay(
             attempts=self._attempts,
-            retry_after=failure.retry_after,
+            retry_after=error.retry_after,
             jitter=secrets.randbelow(1000) / 1000,
         )
         left = self._policy.max_seconds - (self._clock() - self._started)
         if self._attempts >= self._policy.max_attempts or delay > left:
-            raise failure.error
+            raise error
         return delay
+
+
+def read_page(answer: Page[Item] | ProblemView | None) -> Page[Item]:
+    """Return a page; a problem was raised before. Raises ServiceUnavailableError without one."""
+    if answer is None or isinstance(answer, ProblemView):
+        raise ServiceUnavailableError("The response isn't a list of the service.")
+    return answer
+
+
+def unreached(
+    error: httpx.TransportError, *, idempotency_key: str | None = None
+) -> ServiceUnavailableError:
+    """Return the error of an attempt without a response. Raises those of a request of no server."""
+    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        raise error
+    unavailable = ServiceUnavailableError(
+        f"Couldn't reach the service: {type(error).__name__}.", idempotency_key=idempotency_key
+    )
+    unavailable.__cause__ = error
+    return unavailable
 
 
 def error_of(
@@ -101,6 +118,7 @@ def error_of(
         idempotency_key=idempotency_key,
         status=response.status_code,
         problem=problem,
+        retry_after=parse_retry_after(response.headers, now=datetime.now(UTC)),
     )
 
 

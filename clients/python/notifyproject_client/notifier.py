@@ -1,24 +1,38 @@
 """The notifiers, which send with retries that have no second effect."""
 
 import asyncio
+import re
+import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
 from . import requests
-from .exchange import Backoff, Call, Failure, raise_problem, raise_problem_async
+from .errors import ServiceUnavailableError
+from .exchange import (
+    Backoff,
+    Call,
+    Page,
+    raise_problem,
+    raise_problem_async,
+    read_page,
+    unreached,
+)
 from .requests import Body, NotificationFields
 from .rest.client import AuthenticatedClient
 from .rest.models.accepted_notification_view import AcceptedNotificationView
 from .rest.models.broadcast_view import BroadcastView
 from .rest.models.bulk_view import BulkView
 from .rest.models.inbox_token_view import InboxTokenView
+from .rest.models.problem_view import ProblemView
 from .retry import RetryPolicy
 
 View = TypeVar("View")
+Item = TypeVar("Item")
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
 """The timeout of one attempt. The service responds or fails within 12 seconds."""
 
@@ -127,16 +141,50 @@ class Notifier:
         """Issue a token for the inbox of one recipient, for their browser. Raises as ``send``."""
         return self._call(requests.inbox_token(user_id))
 
+    def iterate(
+        self, list_page: Callable[..., Page[Item] | ProblemView | None], **filters: Any
+    ) -> Iterator[Item]:
+        """Yield the items of a list, page after page; each page is retried.
+
+        ``list_page`` is the function ``sync`` of a generated module that lists something, such as
+        ``list_notifications.sync``, and ``filters`` are its arguments. Raises as ``send`` does.
+        """
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self._page(list_page, filters)
+            yield from page.results
+            cursor = page.next_
+            filters = {**filters, "cursor": cursor}
+
+    def _page(
+        self,
+        list_page: Callable[..., Page[Item] | ProblemView | None],
+        arguments: Mapping[str, Any],
+    ) -> Page[Item]:
+        backoff = Backoff(self._retry, self._clock)
+        while True:
+            try:
+                answer = list_page(client=self.rest, **arguments)
+            except ServiceUnavailableError as error:
+                unavailable = error
+            except httpx.TransportError as error:
+                unavailable = unreached(error)
+            else:
+                return read_page(answer)
+            self._sleep(backoff.delay_after(unavailable))
+
     def _call(self, call: Call[View]) -> View:
         backoff = Backoff(self._retry, self._clock)
         while True:
             try:
                 response = self._http.post(call.path, json=call.body, headers=call.headers)
             except httpx.TransportError as error:
-                result: View | Failure = call.unreached(error)
+                result: View | ServiceUnavailableError = unreached(
+                    error, idempotency_key=call.idempotency_key
+                )
             else:
                 result = call.read(response)
-            if not isinstance(result, Failure):
+            if not isinstance(result, ServiceUnavailableError):
                 return result
             self._sleep(backoff.delay_after(result))
 
@@ -221,16 +269,47 @@ class AsyncNotifier:
         """Issue a token for an inbox, as :meth:`Notifier.inbox_token` does."""
         return await self._call(requests.inbox_token(user_id))
 
+    async def iterate(
+        self, list_page: Callable[..., Awaitable[Page[Item] | ProblemView | None]], **filters: Any
+    ) -> AsyncIterator[Item]:
+        """Yield the items of a list, as :meth:`Notifier.iterate`, but by functions ``asyncio``."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._page(list_page, filters)
+            for item in page.results:
+                yield item
+            cursor = page.next_
+            filters = {**filters, "cursor": cursor}
+
+    async def _page(
+        self,
+        list_page: Callable[..., Awaitable[Page[Item] | ProblemView | None]],
+        arguments: Mapping[str, Any],
+    ) -> Page[Item]:
+        backoff = Backoff(self._retry, self._clock)
+        while True:
+            try:
+                answer = await list_page(client=self.rest, **arguments)
+            except ServiceUnavailableError as error:
+                unavailable = error
+            except httpx.TransportError as error:
+                unavailable = unreached(error)
+            else:
+                return read_page(answer)
+            await self._sleep(backoff.delay_after(unavailable))
+
     async def _call(self, call: Call[View]) -> View:
         backoff = Backoff(self._retry, self._clock)
         while True:
             try:
                 response = await self._http.post(call.path, json=call.body, headers=call.headers)
             except httpx.TransportError as error:
-                result: View | Failure = call.unreached(error)
+                result: View | ServiceUnavailableError = unreached(
+                    error, idempotency_key=call.idempotency_key
+                )
             else:
                 result = call.read(response)
-            if not isinstance(result, Failure):
+            if not isinstance(result, ServiceUnavailableError):
                 return result
             await self._sleep(backoff.delay_after(result))
 
@@ -260,9 +339,19 @@ def rest_client(
 
 
 def _options(url: str, key: str, timeout: httpx.Timeout) -> dict[str, Any]:
+    # Later, the error of a header that no server takes would have the key in its text.
+    if not re.fullmatch("[!-~]+", key or ""):
+        raise ValueError("The key isn't one of the service.")
     return {
         "base_url": url.rstrip("/"),
         "headers": {"Authorization": f"Bearer {key}"},
         "timeout": timeout,
         "follow_redirects": False,
+        "verify": _tls(),
     }
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return the context of all clients, which takes 30 ms: reading the certificates."""
+    return httpx.create_ssl_context()
