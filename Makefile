@@ -12,6 +12,7 @@
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make settings   write .env.example, docs/reference/settings.md, and the lists for Kubernetes from the variables
 # make data-model   write docs/reference/data_model.md from the models
+# make grafana   write deploy/grafana, the dashboards and alert rules, from scripts/grafana.py
 # make docs    build the site of the documentation in .data/docs, without a warning
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker,
@@ -39,7 +40,7 @@ TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test slow coverage docs lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test slow coverage docs grafana lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -100,6 +101,9 @@ settings: .venv/dev
 
 data-model: .venv/dev
 	$(BIN)/python scripts/data_model.py
+
+grafana: .venv/dev
+	$(BIN)/python scripts/grafana.py
 
 docs: .venv/dev .venv/mermaid.js
 	$(BIN)/python scripts/docs_site.py
