@@ -129,7 +129,8 @@ def definition_of(document: Mapping[str, Any]) -> dict[str, Any]:
         listed = fields.get("sensitive_variables") or ()
         fields["sensitive_variables"] = [name for name in listed if name not in marked]
     try:
-        given = msgspec.to_builtins(struct_from_stored(TypeRequest, fields))
+        # MongoDB returns numbers over 32 bits as a class of their own.
+        given = msgspec.to_builtins(struct_from_stored(TypeRequest, fields), enc_hook=int)
     except msgspec.ValidationError:  # A newer version allows more
         given = fields
     return {

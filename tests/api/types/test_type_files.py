@@ -16,6 +16,7 @@ from notifications.catalog.shipped_types import shipped_types
 from notifications.content import templates, type_files
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
+from tests.support.mongo.ending_writes import Ended, ending
 from tests.support.tables import each_case
 
 PATH = "/type-files"
@@ -138,6 +139,12 @@ def test_sensitive_variable_is_in_the_files_where_it_was_given(app: App) -> None
     exposed = {"default": {"subject": "Lost", "body": "At {{ parcel }}.example.com now"}}
     answer = push(app, {**sent(read(app)["parcel_lost"]), "parts": exposed})
     assert list(pointers(answer).values()) == ["sensitive_in_url"]
+
+
+def test_large_number_of_the_example_data_is_read(app: App) -> None:
+    definition = {**PARCEL["definition"], "example_data": {"parcel": "77", "number": 2**40}}
+    assert outcomes(push(app, {**PARCEL, "definition": definition})) == ["created"]
+    assert read(app)["parcel_lost"]["definition"]["example_data"]["number"] == 2**40
 
 
 def test_new_type_is_used_at_once_with_its_texts(app: App) -> None:
@@ -315,29 +322,41 @@ def test_weakened_type_needs_the_scope(db: None) -> None:
     assert "confirm_not_sensitive" not in read(security)["mfa_code"]["definition"]
 
 
-@pytest.mark.parametrize("failing", [0, 1, 2])
-def test_end_between_two_writes_leaves_all_old(
-    app: App, monkeypatch: pytest.MonkeyPatch, failing: int
-) -> None:
-    sets = [{**PARCEL, "slug": slug} for slug in ("a", "b", "c")]
-    push(app, *sets)
-    before = read(app)
-    changed = [{**sent(before[each["slug"]], name="New")} for each in sets]
-    store, calls = types.store_type, []
+def test_end_at_any_write_leaves_all_old_or_all_new(app: App) -> None:
+    """Before each write of a publication and after it: the commit is the one that counts."""
+    wanted = {"default": {"subject": "New", "body": "New."}}
 
-    def ends(slug: str, fields: Any, **options: Any) -> bool:
-        calls.append(slug)
-        if len(calls) > failing:
-            raise KeyboardInterrupt
-        return store(slug, fields, **options)
+    def prepared(turn: str) -> list[dict[str, Any]]:
+        sets = [{**PARCEL, "slug": f"{slug}_{turn}"} for slug in ("a", "b")]
+        push(app, *sets)
+        files = read(app)
+        changed = [{**sent(files[each["slug"]], name="New"), "parts": wanted} for each in sets]
+        return [*changed, {**PARCEL, "slug": f"c_{turn}", "parts": wanted}]
 
-    with monkeypatch.context() as ending:
-        ending.setattr(types, "store_type", ends)
-        with pytest.raises(KeyboardInterrupt):
-            push(app, *changed)
-    assert read(app) == before
-    assert outcomes(push(app, *changed)) == ["changed"] * 3
-    assert {read(app)[each["slug"]]["definition"]["name"] for each in sets} == {"New"}
+    def published(sets: list[dict[str, Any]]) -> list[bool]:
+        files = read(app)
+        found = [files.get(each["slug"]) for each in sets]
+        return [file is not None and file["parts"] == wanted for file in found]
+
+    clean = prepared("clean")
+    with ending.at(None):
+        assert outcomes(push(app, *clean)) == ["changed", "changed", "created"]
+    writes = ending.count
+    assert writes > 2 * len(clean)
+    states: list[bool] = []
+    for number in range(writes):
+        for is_before in (True, False):
+            sets = prepared(f"{number}_{'before' if is_before else 'after'}")
+            with ending.at(number, is_before=is_before), pytest.raises(Ended):
+                push(app, *sets)
+            found = published(sets)
+            assert len(set(found)) == 1, (number, is_before, found)
+            states.append(found[0])
+            assert push(app, *sets).status_code == 200
+            assert published(sets) == [True] * len(sets)
+    # All old until one moment, all new from then on.
+    assert states == sorted(states)
+    assert set(states) == {False, True}
 
 
 def test_of_two_sets_at_once_one_wins_whole(app: App) -> None:
