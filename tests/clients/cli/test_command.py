@@ -4,13 +4,15 @@ import io
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import httpx
 import pytest
 import yaml
-from notifyproject_client.cli import command
+from notifyproject_client.cli import command, messages
 
 from access.models import Scope
 from domain.time import utc_now
@@ -42,8 +44,9 @@ class Notify:
 
     def __call__(self, *words: str, **environment: str) -> int:
         out, err = io.StringIO(), io.StringIO()
+        folder = [] if words[0] in messages.COMMANDS else ["--types", str(self.types)]
         code = command.run(
-            [*words, "--types", str(self.types)],
+            [*words, *folder],
             environment={
                 "NOTIFY_URL": "http://testserver",
                 "NOTIFY_API_KEY": self._key,
@@ -176,8 +179,25 @@ def test_change_on_the_server_since_the_pull_is_a_conflict(parcel: Notify, app: 
     types.define_type("parcel_lost", {"description": "By staff."}, now=utc_now())
     parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
     assert parcel("push", "--publish") == 3
-    assert "-description: By staff." in parcel.out
-    assert "+We are very sorry." in parcel.out
+    assert (
+        parcel.out
+        == """\
+parcel_lost: conflict: changed on the server since the last pull
+--- pulled/parcel_lost/type.yaml
++++ server/parcel_lost/type.yaml
+@@ -1,4 +1,5 @@
+ name: Parcel lost
++description: By staff.
+ category: transactional
+ channels:
+   - email
+--- pulled/parcel_lost/body.txt
++++ files/parcel_lost/body.txt
+@@ -1 +1 @@
+-We are sorry.
++We are very sorry.
+"""
+    )
     assert app.get("/types/parcel_lost").json()["template_version"] == 1
     before = parcel.files()
     assert parcel("pull") == 3
@@ -240,19 +260,61 @@ def test_pull_keeps_what_only_the_files_have_changed(parcel: Notify) -> None:
     assert (parcel.types / "parcel_lost" / "body.txt").read_text() == "We are very sorry.\n"
 
 
-def test_of_two_pushers_one_wins(parcel: Notify, tmp_path: Path, app: App) -> None:
+def test_of_two_pushers_at_once_one_wins(parcel: Notify, tmp_path: Path, app: App) -> None:
     other = Notify(tmp_path / "other", app)
     shutil.copytree(parcel.types.parent, other.types.parent)
     parcel.write("parcel_lost", "body.txt", "Mine.\n")
     other.write("parcel_lost", "body.txt", "Theirs.\n")
-    assert (parcel("push", "--publish"), other("push", "--publish")) == (0, 3)
-    assert "-Mine.\n+Theirs.\n" in other.out
+    service, together = httpx.WSGITransport(app=application), Barrier(2)
+
+    def at_once(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            together.wait()
+        answer = service.handle_request(request)
+        return httpx.Response(answer.status_code, json=json.loads(answer.read()))
+
+    for pusher in (parcel, other):
+        pusher.transport = httpx.MockTransport(at_once)
+    with ThreadPoolExecutor(2) as pool:
+        codes = [*pool.map(lambda pusher: pusher("push", "--publish"), (parcel, other))]
+    assert sorted(codes) == [0, 3]
+    loser, texts = (other, ("Mine.", "Theirs.")) if codes[1] else (parcel, ("Theirs.", "Mine."))
+    for name, text in zip(("server", "files"), texts, strict=True):
+        assert (
+            f"--- pulled/parcel_lost/body.txt\n+++ {name}/parcel_lost/body.txt\n"
+            f"@@ -1 +1 @@\n-We are sorry.\n+{text}\n"
+        ) in loser.out
+
+
+def test_conflict_of_a_copy_without_what_was_pulled_shows_both_sides(parcel: Notify) -> None:
+    """Such as in a pipeline, which has the lock of the repository alone."""
+    (excluded,) = parcel.types.parent.glob(".pulled/.gitignore")
+    assert excluded.read_text() == "*\n"
+    shutil.rmtree(excluded.parent)
+    types.define_type("parcel_lost", {"description": "By staff."}, now=utc_now())
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert parcel("push", "--publish") == 3
+    assert "-description: By staff." in parcel.out
+    assert "+We are very sorry." in parcel.out
+    assert "pulled/" not in parcel.out
 
 
 def test_type_that_the_server_does_not_have_stays_in_the_files(parcel: Notify) -> None:
     parcel.write("mine", "type.yaml", PARCEL)
     assert parcel("pull") == 0
     assert (parcel.types / "mine" / "type.yaml").read_text() == PARCEL
+
+
+def test_type_that_the_server_has_lost_is_stored_again_by_force(parcel: Notify) -> None:
+    """Such as by a server that was set up anew under its name."""
+    collection("notification_types").delete_one({"_id": "parcel_lost"})
+    assert (parcel("diff", "--exit-code"), parcel.out.splitlines()[0]) == (
+        1,
+        "parcel_lost: created",
+    )
+    assert parcel("push", "--publish") == 3
+    assert parcel("push", "--publish", "--force") == 0
+    assert parcel.out == "parcel_lost: created and published\n"
 
 
 @each_case("name", ["NOTIFY_URL", "NOTIFY_API_KEY"])

@@ -16,15 +16,16 @@ from typing import Any, TextIO
 
 import httpx
 
-from . import files, generate, lint, validate
+from . import files, generate, lint, messages, validate
 from .files import FileError, TypeFiles
 from .init import FIRST_SLUG, write_first_type
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
 from .profiles import FILE as PROFILES
 from .profiles import Profile, ProfileError, find_profile
+from .pulled import Pulled
 from .rules.type_rules import Finding
-from .server import ConflictError, InvalidTypesError, LocalType, Server, ServerError, ServerType
+from .server import ConflictError, LocalType, RefusedError, Server, ServerError, ServerType
 
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
 URL, KEY, PROFILE = "NOTIFY_URL", "NOTIFY_API_KEY", "NOTIFY_PROFILE"
@@ -72,6 +73,10 @@ def _call(
         raise _InvalidUseError(
             f"Set {URL} and {KEY}, or name a profile. The key needs the scope templates:write."
         )
+    if options.command in messages.COMMANDS:
+        is_test_key = profile.key.startswith(messages.TEST_KEY)
+        with Server(profile.url, key=profile.key, transport=transport) as server:
+            return messages.run(options, server, is_test_key=is_test_key, out=out, err=err)
     chosen = _Chosen(options.slugs)
     with Server(profile.url, key=profile.key, transport=transport) as server:
         return _COMMANDS[options.command](
@@ -215,28 +220,59 @@ class _Run(_Files):
 
     def difference(self, slug: str, before: TypeFiles, after: TypeFiles) -> str:
         """Return how a local type differs from the server's, both as files."""
-        one = files.texts_of(before) if before.definition else {}
-        other = files.texts_of(after)
-        lines: list[str] = []
-        for name in sorted(one.keys() | other.keys()):
-            lines += difflib.unified_diff(
-                one.get(name, "").splitlines(keepends=True),
-                other.get(name, "").splitlines(keepends=True),
-                fromfile=f"server/{slug}/{name}",
-                tofile=f"{self.source or 'files'}/{slug}/{name}",
-            )
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return _difference(slug, before, after, names=("server", self.source or "files"))
+
+    def three_way_difference(self, slug: str, there: TypeFiles, here: TypeFiles) -> str:
+        """Return how the server's type and the local one differ from what was last the same.
+
+        Without that, return how they differ from each other.
+        """
+        known = self.lock().get(slug)
+        base = self.pulled().get(slug, known.revision) if known and not self.source else None
+        if base is None:
+            return self.difference(slug, there, here)
+        return "".join(
+            _difference(slug, base, side, names=("pulled", name))
+            for name, side in (("server", there), ("files", here))
+        )
+
+    def pulled(self) -> Pulled:
+        """Return what the server had, beside the folder of types."""
+        return Pulled(self.folder.parent, self.server.url)
+
+    def set_synced(self, types: Sequence[ServerType]) -> None:
+        """Store that the files of types are those of the server. Raises FileError."""
+        pulled = self.pulled()
+        for each in types:
+            pulled.keep(each.slug, each.revision, each.files)
+        self.lock().set(
+            {each.slug: Synced(each.revision, digest(self.local[each.slug])) for each in types}
+        )
 
     def lock(self) -> Lock:
         """Return the lock beside the folder of types."""
         return Lock(self.folder.parent / LOCK, self.server.url)
 
 
+def _difference(slug: str, before: TypeFiles, after: TypeFiles, *, names: tuple[str, str]) -> str:
+    one = files.texts_of(before) if before.definition else {}
+    other = files.texts_of(after)
+    lines: list[str] = []
+    for name in sorted(one.keys() | other.keys()):
+        lines += difflib.unified_diff(
+            one.get(name, "").splitlines(keepends=True),
+            other.get(name, "").splitlines(keepends=True),
+            fromfile=f"{names[0]}/{slug}/{name}",
+            tofile=f"{names[1]}/{slug}/{name}",
+        )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
 def _pull(run: _Run) -> int:
     there = run.server.types()
     run.chosen.check(run.local, there)
     lock = run.lock()
-    same: dict[str, Synced] = {}
+    same: list[ServerType] = []
     code = OK
     for slug, of_server in run.chosen.of(there).items():
         if not files.NAME.fullmatch(slug):
@@ -248,21 +284,22 @@ def _pull(run: _Run) -> int:
             is_changed_there = known is None or of_server.revision != known.revision
             if is_changed_here and is_changed_there:
                 run.say(slug, "conflict: changed in the files and on the server",
-                        run.difference(slug, of_server.files, here))  # fmt: skip
+                        run.three_way_difference(slug, of_server.files, here))  # fmt: skip
                 code = CONFLICT
                 continue
             if is_changed_here:
                 run.say(slug, "kept, since only the files have changed")
                 continue
             if not is_changed_there:
-                same[slug] = Synced(of_server.revision, digest(here))
+                same.append(of_server)
                 continue
         changed = files.write_type(run.folder / slug, of_server.files)
-        same[slug] = Synced(of_server.revision, digest(files.read_type(run.folder / slug)))
+        run.local[slug] = files.read_type(run.folder / slug)
+        same.append(of_server)
         if changed:
             run.say(slug, "pulled")
     if same:
-        lock.set(same)
+        run.set_synced(same)
     if code == CONFLICT:
         run.warn("To take the server's, use --force. To send yours, merge them, then push --force.")
     return run.end(code)
@@ -272,7 +309,7 @@ def _diff(run: _Run) -> int:
     there = run.server.types()
     run.chosen.check(run.local, there)
     try:
-        wanted = _sent(run, there, dry_run=True, publish=False)
+        wanted = _sent(run, _revisions(run, there), dry_run=True, publish=False)
     except ConflictError:
         run.warn("Types have changed on the server meanwhile. Run the command again.")
         return run.end(CONFLICT)
@@ -301,7 +338,7 @@ def _lint_by_server(run: _Run) -> int:
     def find(local: Mapping[str, TypeFiles]) -> Sequence[Finding]:
         try:
             return run.server.lint([LocalType(*each, None) for each in local.items()])
-        except InvalidTypesError as invalid:
+        except RefusedError as invalid:
             return invalid.problems
 
     return _lint(run, find)
@@ -327,23 +364,38 @@ def _lint(run: _Files, find: Callable[[Mapping[str, TypeFiles]], Iterable[Findin
 
 
 def _push(run: _Run) -> int:
-    return _store(run, run.server.types() if run.options.force else {})
+    if run.options.force:
+        return _store(run, _revisions(run, run.server.types()))
+    return _store(run, _known_revisions(run))
 
 
 def _promote(run: _Run) -> int:
-    lock = run.lock()
+    there, lock = run.server.types(), run.lock()
+    if run.options.force:
+        return _store(run, _revisions(run, there))
+    unmoved = {s: each for s, each in there.items() if each.revision in lock.revisions(s)}
     return _store(
         run,
         {
-            slug: each
-            for slug, each in run.server.types().items()
-            if run.options.force or each.revision in lock.revisions(slug)
+            slug: unmoved[slug].revision if slug in unmoved else revision
+            for slug, revision in _known_revisions(run).items()
         },
     )
 
 
-def _store(run: _Run, replaced: Mapping[str, ServerType]) -> int:
-    """Store types on the server: in place of these, or of what the lock has."""
+def _revisions(run: _Run, there: Mapping[str, ServerType]) -> dict[str, str | None]:
+    """Return the present revision of each type; None: the server doesn't have it."""
+    return {slug: there[slug].revision if slug in there else None for slug in run.local}
+
+
+def _known_revisions(run: _Run) -> dict[str, str | None]:
+    """Return the revision of each type when it was last that of the files; None: never."""
+    lock = run.lock()
+    return {slug: known.revision if (known := lock.get(slug)) else None for slug in run.local}
+
+
+def _store(run: _Run, replaced: Mapping[str, str | None]) -> int:
+    """Store types on the server in place of these revisions."""
     run.chosen.check(run.local)
     if not run.local:
         run.warn(f"There are no types {run.place}.")
@@ -361,9 +413,7 @@ def _store(run: _Run, replaced: Mapping[str, ServerType]) -> int:
         if publishes:
             run.lock().set_promoted({each.slug: each.revision for each in stored})
     elif publishes or all(each.outcome == "unchanged" for each in stored):
-        run.lock().set(
-            {each.slug: Synced(each.revision, digest(run.local[each.slug])) for each in stored}
-        )
+        run.set_synced(stored)
     return run.end(OK)
 
 
@@ -385,7 +435,7 @@ def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
     there = run.server.types()
     for slug in slugs:
         present = there.get(slug)
-        text = run.difference(slug, present.files, run.local[slug]) if present else ""
+        text = run.three_way_difference(slug, present.files, run.local[slug]) if present else ""
         last = "pull, push, or promotion" if run.source else "pull"
         run.say(slug, f"conflict: changed on the server since the last {last}", text)
     run.warn(
@@ -397,22 +447,17 @@ def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
 
 
 def _sent(
-    run: _Run, there: Mapping[str, ServerType], *, dry_run: bool, publish: bool
+    run: _Run, replaced: Mapping[str, str | None], *, dry_run: bool, publish: bool
 ) -> list[ServerType] | None:
     """Send the files. Return the server's view of them, or None if it refuses them."""
-    lock = run.lock()
-    types = []
-    for slug, each in run.local.items():
-        known, present = lock.get(slug), there.get(slug)
-        revision = present.revision if present else known.revision if known else None
-        types.append(LocalType(slug, each, revision))
+    types = [LocalType(slug, each, replaced[slug]) for slug, each in run.local.items()]
     if not types:
         return []
     note = getattr(run.options, "note", "")
     breaks = getattr(run.options, "breaking", False)
     try:
         return run.server.push(types, publish=publish, dry_run=dry_run, note=note, breaks=breaks)
-    except InvalidTypesError as invalid:
+    except RefusedError as invalid:
         for each in invalid.problems:
             slug, name, path = lint.place([*run.local], each.pointer)
             run.say(slug, f"{name}: {path}: {each.detail}" if path else f"{name}: {each.detail}")
@@ -463,10 +508,12 @@ def _parser() -> argparse.ArgumentParser:
     validator.add_argument("data", type=Path, metavar="FILE", help="the request's data, as JSON")
     for command in (init, pull, diff, lint_, push, promote, generator, validator):
         command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
+    of_messages = messages.add_commands(commands)
     for command in (pull, diff, lint_, push, promote):
         command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
+    for command in (pull, diff, lint_, push, promote, *of_messages):
         command.add_argument("--json", action="store_true", help="write JSON")
-    for command in (pull, diff, lint_, push):
+    for command in (pull, diff, lint_, push, *of_messages):
         command.add_argument("--url", help=f"the server, in place of {URL}")
         command.add_argument("--profile", help=f"the server's name in the file of {PROFILES}")
     return parser

@@ -9,7 +9,8 @@ import httpx
 from .files import TypeFiles
 from .rules.type_rules import Finding
 
-PATH = "/api/v1/type-files"
+API = "/api/v1"
+PATH = f"{API}/type-files"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 PAGE = 100
 CONFLICT = 409
@@ -20,11 +21,11 @@ class ServerError(Exception):
     """A response that isn't a success, or none."""
 
 
-class InvalidTypesError(Exception):
-    """The service refuses types, with pointers into the request."""
+class RefusedError(Exception):
+    """The service refuses a request, with pointers into it."""
 
     def __init__(self, problems: Sequence[Finding]) -> None:
-        super().__init__("invalid types")
+        super().__init__("invalid request")
         self.problems = problems
 
 
@@ -91,7 +92,7 @@ class Server:
 
         ``breaks``: their schemas may refuse what the published ones take.
 
-        Raises InvalidTypesError, ConflictError, and ServerError.
+        Raises RefusedError, ConflictError, and ServerError.
         """
         body = {
             "types": [_type_body(each) for each in types],
@@ -104,10 +105,30 @@ class Server:
         return [_server_type(each) for each in answer["results"]]
 
     def lint(self, types: Sequence[LocalType]) -> list[Finding]:
-        """Return what the server says of types. Raises InvalidTypesError and ServerError."""
+        """Return what the server says of types. Raises RefusedError and ServerError."""
         body = {"types": [_type_body(each) for each in types]}
         answer = self._send("POST", f"{PATH}/lint", json=body)
         return [_finding(each) for each in answer["findings"]]
+
+    def example_data(self, slug: str) -> Mapping[str, Any]:
+        """Return the example data of a type. Raises ServerError."""
+        data: Mapping[str, Any] = self._send("GET", f"{API}/types/{slug}")["example_data"]
+        return data
+
+    def preview(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a message as it would be sent. Raises RefusedError and ServerError."""
+        return self._send("POST", f"{API}/notifications/preview", json=body)
+
+    def send(self, body: Mapping[str, Any], *, key: str) -> Mapping[str, Any]:
+        """Send a message once by key. Raises RefusedError and ServerError."""
+        headers = {"Idempotency-Key": key}
+        return self._send("POST", f"{API}/notifications", json=body, headers=headers)
+
+    def notifications(self, query: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """Return the first page of messages, newest first. Raises ServerError."""
+        found: Sequence[Mapping[str, Any]]
+        found = self._send("GET", f"{API}/notifications", params=query)["results"]
+        return found
 
     def _all(self) -> Iterator[Mapping[str, Any]]:
         query: dict[str, Any] = {"limit": PAGE}
@@ -128,7 +149,7 @@ class Server:
             raise ServerError(f"{self.url}: {response.status_code} without a JSON object")
         errors = body.get("errors") or []
         if response.status_code == INVALID and errors:
-            raise InvalidTypesError([_finding(each) for each in errors])
+            raise RefusedError([_finding(each) for each in errors])
         if response.status_code == CONFLICT and body.get("code") == "revision_conflict":
             raise ConflictError([int(each["pointer"].split("/")[2]) for each in errors])
         if not response.is_success:

@@ -1,0 +1,152 @@
+"""Random types through the command: pulled, pushed, and pulled again, without a difference."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain.states import Category, SchemaMode
+from notifications.catalog import types
+from notifyproject.db.collections import collection
+from tests.clients.cli.test_command import Notify
+from tests.support.clients.api import App
+
+CASES = int(os.environ.get("RANDOM_TYPES", "8"))
+"""The proof has 1,000: ``RANDOM_TYPES=1000``."""
+SLUG = "random_type"
+LINES = st.text(
+    st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="{}<>&"), max_size=30
+)
+NAMES = LINES.map(str.strip).filter(bool)
+TEXTS = st.lists(
+    LINES | st.sampled_from(["", "{{ word }}", "no", "1e5", "a: b", "# x", " - y", "~", "'", "\t"]),
+    min_size=1,
+    max_size=4,
+).map("\n".join)
+MARKUP = TEXTS.map("<p>{}</p>".format)
+KINDS: dict[str, st.SearchStrategy[Any]] = {
+    "string": LINES,
+    "integer": st.integers(-(2**53), 2**53),
+    "number": st.floats(-1e9, 1e9) | st.integers(-5, 5),
+    "boolean": st.booleans(),
+    "null": st.none(),
+    "array": st.lists(LINES | st.integers(0, 9), max_size=3),
+    "object": st.dictionaries(LINES.filter(lambda name: name[:1] != "$"), LINES, max_size=2),
+}
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> dict[str, Any]:
+    """A definition without defaults, of which each part may be there."""
+    variables = draw(st.lists(st.sampled_from(["amount", "days", "no", "pin"]), unique=True))
+    kinds = {"word": "string"} | {
+        name: draw(st.sampled_from([*KINDS]), label=name) for name in variables
+    }
+    properties: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        properties[name] = {"type": kind} | draw(
+            st.fixed_dictionaries(
+                {}, optional={"description": TEXTS, "x-sensitive": st.just(name == "pin")}
+            )
+        )
+    schema = st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.just(properties)},
+        optional={
+            "required": st.just([*kinds]),
+            "additionalProperties": st.just(False),
+            "title": LINES,
+        },
+    )
+    optional: dict[str, st.SearchStrategy[Any]] = {
+        "description": TEXTS.filter(bool),
+        "priority": st.sampled_from(["low", "high"]),
+        "max_priority": st.just("high"),
+        "max_retries": st.integers(0, 2),
+        "ttl_seconds": st.integers(1, 86_400),
+        "on_unknown": st.just("fail"),
+        "fallback_after_seconds": st.integers(1, 599),
+        "sms": st.just({"max_units": 5, "allow_unicode": True}),
+        "actions": st.just([{"id": "no", "label": "No", "style": "danger"}]),
+        "schema": schema,
+        "schema_mode": st.sampled_from([SchemaMode.WARN.value, SchemaMode.OFF.value]),
+        "sensitive_variables": st.just(["days"]),
+        "console_send": st.just(True),
+        "is_active": st.just(False),
+    }
+    return draw(
+        st.fixed_dictionaries(
+            {
+                "name": NAMES,
+                "category": st.sampled_from([category.value for category in Category]),
+                "channels": st.lists(
+                    st.sampled_from(["email", "push", "in_app"]), min_size=1, unique=True
+                ),
+                "example_data": st.fixed_dictionaries(
+                    {name: KINDS[kind] for name, kind in kinds.items()}
+                ),
+            },
+            optional=optional,
+        )
+    )
+
+
+PARTS = st.dictionaries(
+    st.sampled_from(["default", "pt", "pt-BR", "zh-Hant"]),
+    st.fixed_dictionaries(
+        {"subject": NAMES, "body": TEXTS.filter(str.strip)},
+        optional={"email_html": MARKUP, "push": TEXTS.filter(str.strip)},
+    ),
+    max_size=3,
+).map(lambda parts: parts if "default" in parts else {})
+
+
+@settings(
+    max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(definition=definitions(), parts=PARTS)
+def test_pull_after_push_is_the_same_byte_for_byte(
+    app: App, definition: dict[str, Any], parts: dict[str, dict[str, str]]
+) -> None:
+    body = {"types": [{"slug": SLUG, "definition": definition, "parts": parts}], "publish": True}
+    answer = app.post("/type-files", body)
+    assert answer.status_code == 200, answer.content
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        pulled = _pulled(first, app)
+        revision = _revision(app)
+        assert (pulled("push", "--publish"), pulled.out) == (0, "")
+        # A server without the type gets the same one of the files.
+        _forget()
+        assert pulled("push", "--publish", "--force") == 0, pulled.out
+        assert _revision(app) == revision
+        assert _texts(_pulled(second, app)) == _texts(pulled)
+        before = pulled.files()
+        assert (pulled("pull", SLUG), pulled.out, pulled.files()) == (0, "", before)
+    _forget()
+
+
+def _pulled(folder: str, app: App) -> Notify:
+    notify = Notify(Path(folder), app)
+    assert notify("pull", SLUG) == 0, notify.err
+    return notify
+
+
+def _texts(notify: Notify) -> dict[str, bytes]:
+    return {name: text for name, text in notify.files().items() if name.startswith("types/")}
+
+
+def _revision(app: App) -> str:
+    (found,) = (
+        each["revision"]
+        for each in app.get("/type-files", limit=100).json()["results"]
+        if each["slug"] == SLUG
+    )
+    return str(found)
+
+
+def _forget() -> None:
+    collection("notification_types").delete_one({"_id": SLUG})
+    collection("template_versions").delete_many({"type": SLUG})
+    types.invalidate_types()
