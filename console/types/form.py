@@ -183,7 +183,8 @@ class NotificationTypeForm(forms.ModelForm):
     schema = SchemaField(
         required=False,
         help_text="JSON Schema of the variables, as an object. Empty: requests are only checked "
-        "for the variables that the template needs.",
+        "for the variables that the template needs. A new type gets one of its example data, "
+        "unless data isn't checked.",
     )
     schema_mode = forms.ChoiceField(
         label="If data differs from the schema",
@@ -325,6 +326,8 @@ class NotificationTypeForm(forms.ModelForm):
             return _storable(given)
         names = set(TypeRequest.__struct_fields__) - definitions.TRANSIENT
         request = TypeRequest(**{name: given[name] for name in names})
+        if not self.instance.slug:
+            request = _with_schema(request)
         slug = self.instance.slug or given["slug"]
         before = types.read_type(slug)
         if given.get("confirm_not_sensitive"):
@@ -364,6 +367,17 @@ class NotificationTypeForm(forms.ModelForm):
         if not self.may_weaken:
             for name in definitions.weakened_fields(before, fields):
                 self.add_error(name, NOT_ALLOWED)
+
+
+def _with_schema(request: TypeRequest) -> TypeRequest:
+    """Return a new type with a schema: its own, or that of its example data if there are any."""
+    is_checked = request.schema_mode != SchemaMode.OFF
+    if request.schema is not None or not request.example_data or not is_checked:
+        return request
+    schema = schemas.schema_of_example(request.example_data)
+    if len(schemas.dump(schema)) > schemas.MAX_TEXT:
+        return request
+    return msgspec.structs.replace(request, schema=schema)
 
 
 def _storable(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from notifications.documents.catalog import NotificationTypeDocument
 from notifications.intake import preview
 from notifications.models import NotificationType
 
+from ..data_properties import DataProperty, properties_of
 from ..providers import MAY_TEST, show_not_sent, show_test_sent
 from ..sends import TESTED_CHANNELS, address_of_test, offered_devices
 from ..texts.labels import CHANNELS
@@ -132,9 +133,30 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
         "rows": [_row(version, number) for version in rows],
         "may_change_templates": admin.has_change_permission(request),
         "variables": template_preview.variables(document["example_data"]),
+        "properties": [_property(one) for one in properties_of(document)],
+        "has_schema": bool(document.get("schema")),
+        "findings": _findings(document, published),
         **_whatsapp_context(document),
         **_preview(request, document, published),
     }
+
+
+def _property(one: DataProperty) -> dict[str, Any]:
+    kinds = one.schema.get("type", ())
+    return {
+        "property": one,
+        "kinds": [kinds] if isinstance(kinds, str) else kinds,
+        "description": one.schema.get("description", ""),
+    }
+
+
+def _findings(document: NotificationTypeDocument, version: Version | None) -> list[dict[str, str]]:
+    """Return what the rules find in a type with its published texts."""
+    if version is None:
+        return []
+    definition = type_files.definition_of(document)
+    found = type_lint.find_advice(document["_id"], definition, version.parts)
+    return [{"code": each.code, "text": _described(each)} for each in found[:MAX_FINDINGS]]
 
 
 def _whatsapp_context(document: Mapping[str, Any]) -> dict[str, Any]:

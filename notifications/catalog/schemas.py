@@ -187,6 +187,11 @@ def unnamed_marks(schema: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def schema_of_example(example: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema that takes data like this, and any variables besides."""
+    return {"$schema": DIALECT, **_part_of_example(example, depth=0)}
+
+
 def dump(schema: Mapping[str, Any]) -> str:
     """Return the text of a schema, which is how it is stored: keys may begin with ``$``."""
     return json.dumps(schema, ensure_ascii=False)
@@ -326,6 +331,25 @@ def _parts(schema: Any, place: str = "") -> Iterator[tuple[str, Mapping[str, Any
         ahead += [
             (f"{at}/properties/{pointer_token(name)}", inner) for name, inner in named.items()
         ]
+
+
+def _part_of_example(value: Any, *, depth: int) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"type": "boolean"}
+        case int() | float():
+            return {"type": "number"}  # The next one may have a fraction
+        case str():
+            return {"type": "string"}
+        case Mapping() if depth < MAX_DEPTH // 2 - 1:  # Each level takes two of the schema's
+            named = {name: _part_of_example(v, depth=depth + 1) for name, v in value.items()}
+            return {"type": "object", "properties": named}
+        case list() if depth < MAX_DEPTH // 2 - 1:
+            kinds = [_part_of_example(item, depth=depth + 1) for item in value]
+            is_alike = bool(kinds) and kinds.count(kinds[0]) == len(kinds)
+            return {"type": "array", **({"items": kinds[0]} if is_alike else {})}
+        case _:
+            return {}
 
 
 def _roots(

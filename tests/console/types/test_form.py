@@ -194,6 +194,21 @@ def test_removing_a_sensitive_variable_asks_for_a_confirmation(console: Client) 
     assert "Make removed variables readable" in entry.get_change_message()
 
 
+def test_new_type_gets_a_schema_of_its_example_data(console: Client) -> None:
+    assert console.post(f"{LIST}add/", GOOD).status_code == 302
+    derived = NotificationType.objects.get(pk="parcel_lost").schema
+    assert json.loads(derived)["properties"] == {"parcel": {"type": "string"}}
+    unchecked = GOOD | {"slug": "unchecked", "schema_mode": "off"}
+    empty = GOOD | {"slug": "empty", "example_data": ""}
+    for fields in (unchecked, empty):
+        assert console.post(f"{LIST}add/", fields).status_code == 302
+        assert NotificationType.objects.get(pk=fields["slug"]).schema == ""
+    # Whoever removes it from a type meant it.
+    without = {name: value for name, value in GOOD.items() if name != "slug"} | {"schema": ""}
+    assert console.post(f"{LIST}parcel_lost/change/", without).status_code == 302
+    assert NotificationType.objects.get(pk="parcel_lost").schema == ""
+
+
 def test_variable_that_the_schema_marks_stays_sensitive(console: Client) -> None:
     schema = '{"type": "object", "properties": {"key": {"x-sensitive": true}}}'
     console.post(f"{LIST}add/", GOOD | {"schema": schema})

@@ -114,6 +114,25 @@ def test_marketing_preview_has_an_unsubscribe_link(console: Client) -> None:
     assert "Unsubscribe from messages like this" not in shown(console, page("alert"))
 
 
+def test_page_shows_the_data_of_the_schema(console: Client) -> None:
+    text = " ".join(re.sub("<[^>]*>", " ", shown(console, page("mfa_code"))).split())
+    assert "of the schema; edit it below" in text
+    assert (
+        "code string or integer The code; a text, if it may begin with 0. Required Secret" in text
+    )
+    assert "expires_in string or integer Minutes for which the code is valid." in text
+
+
+def test_page_shows_what_the_rules_find_in_the_published_texts(console: Client) -> None:
+    assert "Worth a second look" not in shown(console, page(SLUG))
+    stored(body="{{ amount }}\nhttp://example.com/a")
+    assert "Worth a second look" not in shown(console, page(SLUG))
+    console.post(f"{VERSIONS}1/publish/")
+    html = unescape(shown(console, page(SLUG)))
+    assert "Text (Default), line 2: http://example.com/a isn't https" in html
+    assert "<code>insecure_link</code>" in html
+
+
 def test_preview_is_in_the_selected_language(console: Client) -> None:
     text = shown(console, f"{page(SLUG)}?language=pt")
     assert "Recebemos o seu pagamento" in text

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifications.catalog import schemas
+from notifications.catalog.definitions import exceeds_depth
 from notifications.validation import ProblemCollector
 from tests.support.subprocess import python
 from tests.support.tables import each_case
@@ -104,6 +105,45 @@ def test_subset_has(schema: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_subset_has_not(schema: dict[str, Any], expected: dict[str, str]) -> None:
     assert problems_of_schema(schema) == expected
+
+
+def test_schema_of_an_example_takes_data_like_it() -> None:
+    example = {
+        "parcel": "77",
+        "days": 3,
+        "is_late": False,
+        "note": None,
+        "shop": {"city": "Porto"},
+        "lines": [{"sku": "a"}, {"sku": "b"}],
+        "mixed": [1, "a"],
+    }
+    schema = schemas.schema_of_example(example)
+    assert problems_of_schema(schema) == {}
+    assert schema["properties"] == {
+        "parcel": {"type": "string"},
+        "days": {"type": "number"},
+        "is_late": {"type": "boolean"},
+        "note": {},
+        "shop": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "lines": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"sku": {"type": "string"}}},
+        },
+        "mixed": {"type": "array"},
+    }
+    assert mismatches(schema, {**example, "days": 2.5, "more": 1}) == {}
+    assert [*mismatches(schema, {**example, "days": "2"})] == ["/data/days"]
+
+
+@each_case("is_list", [False, True])
+def test_schema_of_a_deep_example_is_one_of_a_type(is_list: bool) -> None:
+    value: Any = "x"
+    for _ in range(18):
+        value = [value] if is_list else {"a": value}
+    schema = schemas.schema_of_example({"a": value})
+    assert problems_of_schema(schema) == {}
+    assert not exceeds_depth(schema, schemas.MAX_DEPTH)
+    assert mismatches(schema, {"a": value}) == {}
 
 
 SECRET = {"x-sensitive": True}
