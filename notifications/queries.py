@@ -235,9 +235,10 @@ def page(
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """An attempt that a provider's message ID names, and the address it went to."""
+    """An attempt that a provider's message ID names, who made it, and the address it went to."""
 
     reference: AttemptReference
+    provider: str | None
     address: str | None
 
 
@@ -251,6 +252,7 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessa
         {"search_keys": {"$in": keys}},
         {
             "delivery.channel": 1,
+            "delivery.provider": 1,
             "delivery.provider_message_id": 1,
             "delivery.attempt_count": 1,
             "recipient": 1,
@@ -265,7 +267,7 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessa
                 channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
                 reference = AttemptReference(document["_id"], channel, attempt)
                 sent.setdefault(provider_id, []).append(
-                    SentMessage(reference, recipient.address(channel))
+                    SentMessage(reference, delivery.get("provider"), recipient.address(channel))
                 )
     return sent
 

@@ -28,6 +28,17 @@ def channel_of(name: str) -> Channel | None:
         return None
 
 
+def reports_on(name: str) -> tuple[str, ...]:
+    """Return by which names a message was sent on which an account reports.
+
+    They are its own, and that of its kind's sandbox, whose webhooks arrive at its address.
+    """
+    try:
+        return (name, spec_of(name).sandbox_name)
+    except LookupError:
+        return (name,)
+
+
 def account_of(name: str) -> Account:
     """Return an account, whether messages are sent by it or not. Raises LookupError."""
     if (declared := settings.PROVIDER_ACCOUNTS.get(name)) is not None:

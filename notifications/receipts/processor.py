@@ -1,7 +1,7 @@
 """Applies providers' receipts to deliveries. Order and repetition don't affect the result."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -31,7 +31,7 @@ from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
-from providers.accounts import channel_of
+from providers.accounts import channel_of, reports_on
 from providers.contract import AddressEffect, Receipt, ReceiptKind
 from recipients import suppressions
 from recipients.models import SuppressionReason
@@ -108,7 +108,7 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
 
 def _apply_part(receipts: Sequence[Receipt], provider: str, now: datetime) -> Applied:
     new = _deduplicate(receipts, provider)
-    references = _references(new)
+    references = _references(new, provider)
     changed: list[tuple[Receipt, AttemptReference]] = []
     unmatched = [receipt for receipt in new if receipt.event_id not in references]
     matched = [receipt for receipt in new if receipt.event_id in references]
@@ -148,23 +148,33 @@ def apply_early_receipts(*, now: datetime, limit: int = 2_000) -> int:
     return found
 
 
-def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
-    known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
+def _references(receipts: Sequence[Receipt], provider: str) -> dict[str, AttemptReference]:
+    # References are in the headers of messages: an account may name only its own channel's.
+    channel, own = channel_of(provider), (None, *reports_on(provider))
+    known = {r.event_id: _reference_on(r, channel) for r in receipts}
     by_id = [r for r in receipts if known[r.event_id] is None and r.provider_id]
     ids = {message_id for r in by_id for message_id in (r.provider_id or "", *r.other_ids)}
     sent = queries.by_provider_message(sorted(ids))
     for receipt in by_id:
-        known[receipt.event_id] = _match(receipt, sent)
+        known[receipt.event_id] = _match(receipt, sent, own)
     return {event_id: reference for event_id, reference in known.items() if reference is not None}
 
 
-def _match(receipt: Receipt, sent: Mapping[str, Sequence[SentMessage]]) -> AttemptReference | None:
+def _reference_on(receipt: Receipt, channel: Channel | None) -> AttemptReference | None:
+    reference = AttemptReference.parse(receipt.reference or "")
+    is_other = reference is not None and channel is not None and reference.channel != channel
+    return None if is_other else reference
+
+
+def _match(
+    receipt: Receipt, sent: Mapping[str, Sequence[SentMessage]], own: Collection[str | None]
+) -> AttemptReference | None:
     """Return the attempt that a receipt names by its message ID, and by its address if necessary.
 
     Emails of one send batch share the ID. Without an address, it then names none of them.
     """
     for provider_id in (receipt.provider_id or "", *receipt.other_ids):
-        found = sent.get(provider_id, ())
+        found = [attempt for attempt in sent.get(provider_id, ()) if attempt.provider in own]
         if len(found) > 1 and receipt.address is not None:
             found = [attempt for attempt in found if _is_to(receipt.address, attempt)]
         if len(found) == 1:
@@ -304,6 +314,7 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
             status=status,
             at=min(receipt.at, now),
             provider=provider,
+            reports_on=reports_on(provider),
             provider_message_id=receipt.provider_id,
             code=_failure_code(receipt),
             reason=receipt.reason or "The provider gave no reason.",

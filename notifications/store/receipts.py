@@ -8,7 +8,7 @@ from typing import Any
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import TRANSITIONS, DeliveryStatus
 
-from .collections import notifications
+from .collections import attempts, notifications
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -48,6 +48,8 @@ class DeliveryReceipt:
     status: DeliveryStatus  # Sent, delivered, read, or failed
     at: datetime  # Time of the event according to the provider
     provider: str
+    reports_on: tuple[str, ...] = ()
+    """The providers whose attempts it may change. Empty: all, as for a device's receipt."""
     provider_message_id: str | None = None
     code: FailureCode | None = None
     reason: str | None = None
@@ -87,8 +89,34 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     if noted_device is not None:
         conditions.append(_is_new_information(receipt, noted_device))
         pipeline = [*_note_device_receipt(receipt, noted_device, now), *pipeline]
+    if not receipt.reports_on:
+        return _update(receipt, guard, pipeline)
+    # The start of an attempt records its provider. Without one, the attempt isn't on record, as
+    # after a restored backup.
+    own = {"provider": {"$in": [*receipt.reports_on, None]}}
+    if _update(receipt, guard | own, pipeline):
+        return True
+    # An earlier attempt may be of another provider than the last. That it was sent is no news: of
+    # receipts that change nothing, most say only this, and they shall cost no read.
+    return (
+        receipt.status is not S.SENT and _is_recorded(receipt) and _update(receipt, guard, pipeline)
+    )
+
+
+def _update(receipt: DeliveryReceipt, guard: Mapping[str, Any], pipeline: Pipeline) -> bool:
     wanted = {"_id": receipt.reference.notification_id, **_match(receipt, guard)}
     return notifications().update_one(wanted, pipeline).modified_count == 1
+
+
+def _is_recorded(receipt: DeliveryReceipt) -> bool:
+    """Return whether the record of the attempt names a provider that the receipt reports on."""
+    reference = receipt.reference
+    wanted = {
+        "_id": str(reference),
+        "notification_id": reference.notification_id,
+        "provider": {"$in": list(receipt.reports_on)},
+    }
+    return attempts().find_one(wanted, {"_id": 1}) is not None
 
 
 def _match(receipt: DeliveryReceipt, guard: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def status(document: Any) -> str:
 
 def test_receipt_at_the_address_of_an_account_is_of_that_account() -> None:
     for name in NAMES:
-        document = factories.settled(DeliveryStatus.SENT)
+        document = factories.settled(DeliveryStatus.SENT, provider=name)
         answer = call(f"/webhooks/sendgrid/{name}", document, signed_by=name)
         assert (answer.status_code, status(document)) == (200, "delivered")
     assert [entry["provider"] for entry in collection("webhook_log").find()] == [*NAMES]
@@ -96,7 +96,7 @@ def test_receipt_at_the_address_of_an_account_is_of_that_account() -> None:
 def test_callback_of_twilio_is_of_the_account_that_is_called() -> None:
     """Two senders of one account at Twilio have one token: the signed address tells them apart."""
     for name in SENDERS:
-        document = factories.settled(DeliveryStatus.SENT, channel=Channel.SMS)
+        document = factories.settled(DeliveryStatus.SENT, channel=Channel.SMS, provider=name)
         sender: Any = get_provider(name)
         url = f"{sender.callback_url}?ref={document['_id']}.sms.1"
         raw = urlencode(callback()).encode()
@@ -113,6 +113,15 @@ def test_callback_of_twilio_is_of_the_account_that_is_called() -> None:
         stored = factories.delivery(factories.read(document["_id"]), Channel.SMS)
         assert stored["status"] == "delivered"
     assert [entry["provider"] for entry in collection("webhook_log").find()] == [*SENDERS]
+
+
+def test_receipt_for_a_message_of_another_account_changes_nothing() -> None:
+    """A reference is in the headers of a message. The receipt is logged all the same."""
+    document = factories.settled(DeliveryStatus.SENT, provider="us")
+    assert call("/webhooks/sendgrid/eu", document, signed_by="eu").status_code == 200
+    assert status(document) == "sent"
+    assert call("/webhooks/sendgrid/us", document, signed_by="us").status_code == 200
+    assert status(document) == "delivered"
 
 
 def test_signature_of_another_account_is_refused() -> None:

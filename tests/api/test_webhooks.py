@@ -347,7 +347,7 @@ def sns(settings: Any) -> Iterator[aws.FakeSns]:
 def test_bounce_by_sns_fails_the_delivery_and_suppresses_the_address(
     db: None, sns: aws.FakeSns
 ) -> None:
-    document = factories.settled(DeliveryStatus.SENT)
+    document = factories.settled(DeliveryStatus.SENT, provider="ses")
     header = {"name": "X-Notify-Reference", "value": f"{document['_id']}.email.1"}
     bounce = ses.bounce("Permanent", "General", "550 5.1.1 user unknown")
     bounce["mail"]["headers"] = [header]

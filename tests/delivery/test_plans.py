@@ -124,7 +124,7 @@ def test_unknown_outcome_that_is_given_up_opens_the_next_step(fcm: ScriptedProvi
     assert factories.delivery(factories.read(notification.id), WHATSAPP)["next_attempt_at"] == now
 
 
-@pytest.mark.usefixtures("fcm")
+@pytest.mark.usefixtures("mail")
 def test_late_bounce_opens_the_next_step() -> None:
     notification_id = accepted()
     deliver(notification_id, EMAIL, NOON)

@@ -31,12 +31,13 @@ def report(notification_id: ObjectId, channel: Channel, kind: ReceiptKind, **fie
         address="ada@example.com" if channel is Channel.EMAIL else "351912345678",
         **fields,
     )
-    processor.apply_receipts([receipt], provider="sendgrid", now=NOON)
+    processor.apply_receipts([receipt], provider=factories.provider_of(channel), now=NOON)
 
 
 def started(*, channel: Channel = Channel.EMAIL, is_test: bool = True) -> ObjectId:
     claimed = factories.claimed(channel=channel, is_test=is_test)
-    factories.start(claimed, provider=f"sandbox-{channel}" if is_test else channel)
+    provider = factories.provider_of(channel)
+    factories.start(claimed, provider=f"sandbox-{provider}" if is_test else provider)
     return claimed.notification_id
 
 
@@ -114,7 +115,7 @@ def test_receipt_keeps_the_provider_name() -> None:
     notification_id = started()
     report(notification_id, Channel.EMAIL, ReceiptKind.DELIVERED)
     delivery = factories.delivery(factories.read(notification_id))
-    assert (delivery["status"], delivery["provider"]) == ("delivered", "sandbox-email")
+    assert (delivery["status"], delivery["provider"]) == ("delivered", "sandbox-sendgrid")
 
 
 def test_bounce_of_the_sandbox_fails_the_delivery() -> None:

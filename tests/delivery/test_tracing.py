@@ -152,7 +152,8 @@ def test_unsent_delivery_has_a_span(fcm: ScriptedProvider, tracer: RecordingTrac
     assert tracer.one().attributes["notify.reason"] == "expired"
 
 
-def test_receipt_is_linked_to_its_webhook(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
+@pytest.mark.usefixtures("mail")
+def test_receipt_is_linked_to_its_webhook(tracer: RecordingTracer) -> None:
     ids = [traced(1), traced(2), accepted()["_id"]]
     deliver(*ids)
     tracer.spans.clear()

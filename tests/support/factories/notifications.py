@@ -37,6 +37,7 @@ from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval
 from providers.contract import Message, SendRequest
+from providers.discovery import SPECS
 from recipients import suppressions
 from recipients.models import SuppressionReason
 
@@ -44,6 +45,8 @@ NOON = (datetime.now(UTC) - timedelta(days=1)).replace(hour=12, minute=0, second
 """Yesterday, because MongoDB deletes what is old."""
 CLIENT = ObjectId("c" * 24)
 WORKER = "worker-1"
+USUAL = ("sendgrid", "fcm", "twilio")
+"""The providers of the channels that have several."""
 S = DeliveryStatus
 
 
@@ -110,23 +113,34 @@ def claim(
 
 
 def started(
-    *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
+    *,
+    at: datetime = NOON,
+    channel: Channel = Channel.EMAIL,
+    provider: str | None = None,
+    **fields: Any,
 ) -> ClaimedDelivery:
-    return start(claimed(at=at, channel=channel, **fields), at=at)
+    return start(claimed(at=at, channel=channel, **fields), at=at, provider=provider)
 
 
 def start(
-    claim: ClaimedDelivery, *, at: datetime = NOON, provider: str = "sendgrid"
+    claim: ClaimedDelivery, *, at: datetime = NOON, provider: str | None = None
 ) -> ClaimedDelivery:
     (begun,) = begin(claim, at=at, provider=provider)
     return begun
 
 
 def begin(
-    *claims: ClaimedDelivery, at: datetime = NOON, provider: str = "sendgrid"
+    *claims: ClaimedDelivery, at: datetime = NOON, provider: str | None = None
 ) -> list[ClaimedDelivery]:
-    """Start claimed deliveries. Return those that may be sent."""
-    return leases.start(claims, provider=provider, worker=WORKER, now=at)
+    """Start claimed deliveries of one channel. Return those that may be sent."""
+    name = provider or provider_of(claims[0].channel)
+    return leases.start(claims, provider=name, worker=WORKER, now=at)
+
+
+def provider_of(channel: Channel) -> str:
+    """Return the provider that sends on a channel unless a test says otherwise."""
+    names = (name for name in (*USUAL, *SPECS) if SPECS[name].channel == channel)
+    return next(names, channel.value)
 
 
 def batch(count: int) -> list[ClaimedDelivery]:
@@ -142,7 +156,7 @@ def settlement(
         status=status,
         finished_at=at,
         duration_ms=12,
-        provider="sendgrid",
+        provider=provider_of(claim.channel),
         provider_message_id="sg-1" if status is S.SENT else None,
         response={"status": 202 if status is S.SENT else 503},
         next_attempt_at=at + timedelta(minutes=5) if status in (S.PENDING, S.UNKNOWN) else None,
@@ -153,11 +167,17 @@ def settlement(
 
 
 def settled(
-    status: DeliveryStatus, *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
+    status: DeliveryStatus,
+    *,
+    at: datetime = NOON,
+    channel: Channel = Channel.EMAIL,
+    provider: str | None = None,
+    **fields: Any,
 ) -> NotificationDocument:
     """Store a notification with one attempt that ended in this status. Return the document."""
-    begun = started(at=at, channel=channel, **fields)
-    leases.settle([settlement(begun, status, at=at)], now=at)
+    begun = started(at=at, channel=channel, provider=provider, **fields)
+    ended = settlement(begun, status, at=at, provider=provider or provider_of(channel))
+    leases.settle([ended], now=at)
     return read(begun.notification_id)
 
 
