@@ -152,6 +152,15 @@ class ProviderShare:
         blocked, scopes = self.blocked_scopes(claimed), self.scopes(reference)
         return min(map(blocked.__getitem__, scopes)) if blocked.keys() >= {*scopes} else None
 
+    def needs_probe(self, claimed: ClaimedDelivery) -> bool:
+        """Return whether a delivery that the provider takes now is the probe of a circuit."""
+        scopes = self.scopes(claimed.reference)
+        found = [
+            self._account_permission,
+            *(one for name, one in self._scope_permissions.items() if name in scopes),
+        ]
+        return any(isinstance(self._for_delivery(one, claimed), Probe) for one in found)
+
     def is_rate_limited(self, reference: str) -> bool:
         """Return whether it is a rate limit of the targets' scopes that blocks a delivery."""
         found = [self._scope_permissions.get(scope) for scope in self.scopes(reference)]
@@ -317,9 +326,8 @@ def choose_routes(
     for claimed in sorted(claims, key=lambda claim: any(s.was_refused(claim) for s in shares)):
         candidates = _providers_in_order(claimed, shares)
         openings = [(share.opens_at(claimed.reference, claimed), share) for share in candidates]
-        share = next((share for at, share in openings if at is None), None)
-        if share is not None:
-            share.add(claimed)
+        if able := [share for at, share in openings if at is None]:
+            _choose_share(claimed, able).add(claimed)
         else:
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
@@ -341,6 +349,17 @@ def choose_routes(
     for share in shares:
         share.return_probes()
     return routes, not_sent
+
+
+def _choose_share(claimed: ClaimedDelivery, able: Sequence[ProviderShare]) -> ProviderShare:
+    """Return the first provider. Where the delivery has just failed, it isn't the probe.
+
+    A probe uses up an attempt. The same delivery would be the probe again and again, and fail for
+    good, while another provider takes it. Others are the probe.
+    """
+    if len(able) > 1 and claimed.last_provider == able[0].provider.name:
+        return next((share for share in able if not share.needs_probe(claimed)), able[0])
+    return able[0]
 
 
 def _with_refused(

@@ -60,6 +60,8 @@ class ClaimedDelivery:
     """Deleted by its client while an attempt was in progress."""
     is_test: bool = False
     """Sent to the sandbox: the result says nothing about an address, device, or provider."""
+    last_provider: str | None = None
+    """Provider of the last attempt."""
     ambiguous_targets: tuple[str, ...] = ()
     ambiguous_provider: str | None = None
     """Provider of an earlier ambiguous attempt. No other provider may get the delivery."""
@@ -253,6 +255,7 @@ def claimed_delivery_of(
         traceparent=document.get("traceparent"),
         is_deleted="deleted_at" in document,
         is_test=document.get("is_test", False),
+        last_provider=delivery.get("provider"),
         ambiguous_targets=tuple(delivery.get("ambiguous_targets") or ()),
         ambiguous_provider=delivery.get("ambiguous_provider"),
         failed_over_from=delivery.get("failed_over_from"),

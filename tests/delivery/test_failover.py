@@ -21,7 +21,7 @@ from notifyproject.platform.crash_points import Boundary
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, mails, suppress
 from tests.support.factories.routes import AFTER as ROUTES_AFTER
-from tests.support.factories.routes import choose, chosen_providers, permission, several, trip
+from tests.support.factories.routes import choose, chosen_providers, one, permission, several, trip
 from tests.support.fakes.provider import (
     Outcome,
     ScriptedProvider,
@@ -439,6 +439,27 @@ def test_paused_provider_takes_no_probe(first: ScriptedProvider, second: Scripte
     )
     assert (chosen_providers(routes), deferred) == ({"second": claims}, [])
     assert isinstance(permission(first.account, ROUTES_AFTER), circuit_breaker.Probe)
+
+
+def test_delivery_that_failed_is_no_probe_while_another_provider_takes_it(
+    first: ScriptedProvider, second: ScriptedProvider
+) -> None:
+    """It would use up an attempt each time, and fail in the end."""
+    trip(first)
+    failed, other = one(last_provider="first"), one(last_provider="second")
+    routes, deferred = choose([failed], first, second, now=ROUTES_AFTER)
+    assert (chosen_providers(routes), deferred) == ({"second": [failed]}, [])
+    # The probe is one that hasn't failed here, and is the only one.
+    routes, deferred = choose([failed, other, failed], first, second, now=ROUTES_AFTER)
+    assert chosen_providers(routes) == {"first": [other], "second": [failed, failed]}
+    assert deferred == []
+
+
+def test_delivery_that_failed_is_the_probe_of_the_only_provider(first: ScriptedProvider) -> None:
+    trip(first)
+    failed = one(last_provider="first")
+    routes, _ = choose([failed], first, now=ROUTES_AFTER)
+    assert [list(route.probes) for route in routes] == [[first.account]]
 
 
 def test_pause_of_all_providers_defers(first: ScriptedProvider) -> None:
