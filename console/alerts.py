@@ -68,6 +68,12 @@ _PAGES_OF_KINDS: Mapping[str, tuple[str, str]] = {
     AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
     AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
 }
+_ABOUT_PROVIDERS: Mapping[str, WaitReason | None] = {
+    AlertKind.BREAKER_OPEN: WaitReason.CIRCUIT_OPEN,
+    AlertKind.PROVIDER_PAUSED: WaitReason.PROVIDER_PAUSED,
+    AlertKind.NO_RECEIPTS: None,
+}
+"""Why deliveries wait meanwhile, if they do."""
 
 
 class AlertRuleForm(forms.ModelForm):
@@ -154,14 +160,15 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
         query = {name: value for name, value in scope.items() if value}
         query["failed_from"] = since.strftime(TIME_INPUT)
         return [EvidenceLink("Show the failures", f"{reverse(FAILURES)}?{urlencode(query)}")]
-    if kind in (AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED):
-        is_pause = kind == AlertKind.PROVIDER_PAUSED
-        reason = WaitReason.PROVIDER_PAUSED if is_pause else WaitReason.CIRCUIT_OPEN
-        query = {"reason": reason.value} | ({"channel": channel} if channel else {})
-        return [
-            EvidenceLink("Show the provider", f"{reverse(PROVIDERS)}#{subject.partition(':')[0]}"),
-            EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}"),
-        ]
+    if kind in _ABOUT_PROVIDERS:
+        provider = f"{reverse(PROVIDERS)}#{subject.partition(':')[0]}"
+        links = [EvidenceLink("Show the provider", provider)]
+        if (reason := _ABOUT_PROVIDERS[kind]) is not None:
+            query = {"reason": reason.value} | ({"channel": channel} if channel else {})
+            links.append(
+                EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}")
+            )
+        return links
     if kind == AlertKind.WORK_OVERDUE:
         return [EvidenceLink("Show what is overdue", reverse(WAITING))]
     if kind == AlertKind.DAILY_UNITS:

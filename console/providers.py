@@ -19,6 +19,7 @@ from monitoring.provider_health import ProviderHealth
 from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
+from notifications.receipts import lag
 from providers.accounts import account_of, spec_of
 from providers.labels import PROVIDERS
 from rooms import registry as rooms
@@ -172,6 +173,7 @@ def rows(*, now: datetime) -> list[dict[str, Any]]:
 def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
     pause = health.pause
     reach = health.channel.spec.reach
+    webhook = _webhook(health.name)
     return {
         "health": health,
         "label": _label(health.name),
@@ -194,7 +196,8 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
             for circuit in health.circuits
         ],
         "warnings": _warnings(health),
-        "webhook": _webhook(health.name),
+        "webhook": webhook,
+        "last_receipt": lag.newest_receipt_at(health.name) if webhook else None,
         "failed_share": percent(health.failures / health.attempts) if health.failures else "",
         "rate": _rate(health, now),
         "p95": latency(health.p95),

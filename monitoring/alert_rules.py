@@ -19,19 +19,23 @@ from domain.channels import Channel
 from domain.countries import country_name
 from domain.country_units import HISTORY, SLOT, UNJUDGED, is_surge, slot_of, usual_units
 from domain.daily_units import day_of
+from domain.states import AttemptStatus
 from notifications.catalog.texts import unit_caps
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.documents.policies import DAILY_UNITS
 from notifications.queueing import backlog
+from notifications.receipts import lag
 from notifications.store import country_units
 from notifyproject.db.collections import collection
+from providers.accounts import account_of, spec_of
 from providers.labels import provider_name
 from providers.registry import providers_for
 
-from . import rollup_state
+from . import metrics, rollup_state
 from .documents import ALERT_RULES
 from .incidents import Finding
-from .models import AlertKind
+from .metrics import Metric
+from .models import AlertKind, Interval
 
 log = structlog.get_logger(__name__)
 SHIPPED_RULES = (
@@ -45,11 +49,16 @@ SHIPPED_RULES = (
     ("key-expiring", "An API key expires", AlertKind.KEY_EXPIRING, 30),
     ("daily-units", "A client's daily SMS run out", AlertKind.DAILY_UNITS, 80),
     ("pumping", "Inflated SMS traffic", AlertKind.PUMPING, 50),
+    ("no-receipts", "A provider's receipts stopped", AlertKind.NO_RECEIPTS, 120),
 )
 """Slug, name, kind, and threshold: failures in the window, days until an expiry, percent of a
 daily cap, parts in ten minutes, else minutes."""
 BLOCKED_FOR = timedelta(minutes=30)
 """How long a provider blocks numbers that it suspects to be pumped."""
+RECEIPT_TIME = timedelta(minutes=15)
+"""What was sent more recently may be reported yet."""
+UNREPORTED = 5
+"""So many messages without a receipt are no coincidence."""
 DEFAULT_WINDOW_MINUTES = 60
 ALERT_TYPE = "system_alert"
 """Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
@@ -335,6 +344,39 @@ def _detect_pumping(rule: Rule, now: datetime) -> Iterator[Finding]:
             )
 
 
+def _detect_missing_receipts(rule: Rule, now: datetime) -> Iterator[Finding]:
+    since = now - timedelta(minutes=rule.threshold)
+    last = {
+        name: lag.newest_receipt_at(name)
+        for name in _channels_of_providers()
+        if spec_of(name).webhook is not None
+    }
+    silent = {name: at for name, at in last.items() if at is None or at < since}
+    if not silent:
+        return
+    sent: Counter[str] = Counter()
+    for minute in metrics.read_summed(
+        Interval.MINUTE,
+        since=since,
+        until=now - RECEIPT_TIME,
+        metrics=(Metric.TRIED.value,),
+        by=("provider", "status"),
+    ):
+        if minute.dimensions.get("status") == AttemptStatus.SENT:
+            sent[minute.dimensions.get("provider", "")] += int(minute.value)
+    for name, at in silent.items():
+        if sent[name] >= UNREPORTED:
+            known = f"Its last receipt: {at:%Y-%m-%d %H:%M} UTC." if at else "There are none."
+            yield _finding(
+                rule,
+                name,
+                title=f"{provider_name(name)}: no receipts for over {rule.threshold} min",
+                detail=f"It accepted {sent[name]:,} messages meanwhile. {known} Bounces suppress "
+                "nobody, and lost answers aren't resolved. See the address and the secrets of its "
+                f"webhook, there and here: {account_of(name).webhook_path}.",
+            )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
@@ -365,4 +407,5 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.KEY_EXPIRING: _detect_expiring_keys,
     AlertKind.DAILY_UNITS: _detect_used_units,
     AlertKind.PUMPING: _detect_pumping,
+    AlertKind.NO_RECEIPTS: _detect_missing_receipts,
 }

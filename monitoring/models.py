@@ -113,6 +113,7 @@ class AlertKind(StrEnum):
     KEY_EXPIRING = "key_expiring"
     DAILY_UNITS = "daily_units"
     PUMPING = "pumping"
+    NO_RECEIPTS = "no_receipts"
 
 
 class AlertRule(models.Model):

@@ -169,6 +169,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.KEY_EXPIRING: "API key expires soon",
     AlertKind.DAILY_UNITS: "Daily SMS cap",
     AlertKind.PUMPING: "Inflated SMS traffic",
+    AlertKind.NO_RECEIPTS: "Receipts stopped",
 }
 
 

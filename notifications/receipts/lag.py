@@ -1,4 +1,4 @@
-"""Finds how long receipts take at the moment, from the newest ones that were applied."""
+"""Finds when a provider's newest receipts were applied, and how long they take at the moment."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -17,6 +17,14 @@ MAX_EVENTS = 500
 """Of each provider."""
 FIRST_KINDS = [kind.value for kind in (ReceiptKind.QUEUED, ReceiptKind.SENT, ReceiptKind.DELIVERED)]
 """What a provider reports first. What a person does later says nothing."""
+
+
+def newest_receipt_at(provider: str) -> datetime | None:
+    """Return when the last receipt of a provider was applied. None: no longer known."""
+    found = PROVIDER_EVENTS().find_one(
+        {"provider": provider}, {"expires_at": 1}, sort=[("expires_at", -1)], hint="evt_provider"
+    )
+    return found["expires_at"] - EVENT_RETENTION if found else None
 
 
 def shortest_lags(providers: Collection[str], *, now: datetime) -> dict[str, timedelta]:

@@ -20,7 +20,7 @@ from domain.retry import MAX_OUTAGE
 from domain.time import MAX_SNOOZE, MAX_TTL
 from monitoring import dashboard, incidents, provider_health, workers
 from notifications.bulk import results
-from notifications.receipts import webhook_log
+from notifications.receipts import processor, webhook_log
 from notifyproject.platform import clock_check
 from recipients import service_windows
 from tasks.schedule import MINUTE
@@ -71,6 +71,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
         "24 hours": incidents.MUTED_FOR,
     },
     "templates/console/providers.html": {
+        "30 days": processor.EVENT_RETENTION,
         "3 d": MAX_OUTAGE,
         "10 min": provider_health.RECENT,
         "24 h": provider_health.DAY,

@@ -20,20 +20,29 @@ from domain.channels import Channel
 from domain.country_units import SentUnits
 from domain.daily_units import UnitUse, day_of
 from domain.rooms import RoomKind
+from domain.states import DeliveryStatus
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
 from notifications.catalog import texts
 from notifications.intake import acceptance, requests
+from notifications.receipts import processor
 from notifications.store import country_units, daily_units
 from notifyproject.db.collections import collection
 from providers import registry
+from providers.contract import Receipt, ReceiptKind
+from providers.discovery import SPECS
+from providers.labels import PROVIDERS
 from rooms import registry as rooms
 from tasks import tasks
+from tests.support.accounts import declare
 from tests.support.factories import notifications as factories
 from tests.support.factories.alerts import MINUTE, NOW, evaluate, fail, found, sent_alerts, subjects
 from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "calm")
+
+S = DeliveryStatus
+HOUR = timedelta(hours=1)
 
 
 def test_failures_over_the_threshold_open_and_resolve_an_incident(
@@ -387,6 +396,92 @@ def test_block_by_the_provider_opens_an_incident() -> None:
     evaluate(NOW + 45 * MINUTE)
     evaluate(NOW + 49 * MINUTE)
     assert pumping() == []
+
+
+def silent() -> list[str]:
+    """Return the titles of open incidents about receipts that stopped."""
+    kind = AlertKind.NO_RECEIPTS
+    return [one["title"] for one in found() if one["kind"] == kind and one["is_open"]]
+
+
+def send(count: int, *, provider: str, minutes: int) -> ObjectId:
+    """Send mails so many minutes ago; return the last one."""
+    at = NOW - minutes * MINUTE
+    for _ in range(count):
+        sent = factories.settled(S.SENT, at=at, created_at=at, provider=provider)
+    return ObjectId(sent["_id"])
+
+
+def report(notification_id: ObjectId, *, provider: str, minutes: int) -> None:
+    at = NOW - minutes * MINUTE
+    receipt = Receipt(
+        reference=f"{notification_id}.email.1",
+        provider_id=None,
+        kind=ReceiptKind.DELIVERED,
+        at=at,
+        reason=None,
+        event_id=f"{notification_id}",
+        address=None,
+    )
+    processor.apply_receipts([receipt], provider=provider, now=at)
+
+
+def count_attempts() -> None:
+    rollup.rebuild(since=NOW - 3 * HOUR, until=NOW, now=NOW)
+
+
+KINDS = [name for name, spec in SPECS.items() if spec.channel is Channel.EMAIL]
+
+
+@pytest.fixture
+def accounts(settings: Any) -> None:
+    """Let an account of each kind of email send, and one more of a kind."""
+    declared = {"PROVIDER_OTHER_KIND": "postmark", "PROVIDER_OTHER_SERVER_TOKEN": "other-token"}
+    declare(settings, **declared, EMAIL_PROVIDER="other")
+    settings.EMAIL_PROVIDERS = ("other", *KINDS)
+    settings.SMTP_HOST, settings.RESEND_API_KEY = "smtp.example.com", "re_key"
+    settings.POSTMARK_SERVER_TOKEN = settings.MAILTRAP_API_TOKEN = "token"
+    settings.MAILGUN_API_KEY = settings.BREVO_API_KEY = settings.SPARKPOST_API_KEY = "key"
+    settings.MAILJET_API_KEY = settings.MAILJET_SECRET_KEY = "key"
+    settings.SES_ACCESS_KEY_ID, settings.SES_SECRET_ACCESS_KEY = "AKIATEST", "secret"
+    registry.clear()
+
+
+@pytest.mark.usefixtures("accounts")
+def test_account_without_receipts_for_two_hours_opens_an_incident() -> None:
+    for kind in ("other", *KINDS):
+        send(5, provider=kind, minutes=20)
+    count_attempts()
+    evaluate(NOW)
+    names = {PROVIDERS[kind] for kind in KINDS if kind != "smtp"} | {"other (Postmark)"}
+    assert {*silent()} == {f"{name}: no receipts for over 120 min" for name in names}
+
+
+@pytest.mark.usefixtures("accounts")
+def test_receipt_of_one_account_says_nothing_about_another() -> None:
+    last = [send(5, provider=provider, minutes=150) for provider in ("postmark", "other")]
+    report(last[0], provider="postmark", minutes=110)
+    report(last[1], provider="other", minutes=121)
+    send(5, provider="postmark", minutes=100)
+    send(5, provider="other", minutes=100)
+    count_attempts()
+    evaluate(NOW)
+    assert silent() == ["other (Postmark): no receipts for over 120 min"]
+    assert f"last receipt: {NOW - 121 * MINUTE:%Y-%m-%d %H:%M} UTC" in found()[0]["detail"]
+    report(send(1, provider="other", minutes=5), provider="other", minutes=0)
+    for minutes in (1, 5):
+        evaluate(NOW + minutes * MINUTE)
+    assert silent() == []
+
+
+@pytest.mark.usefixtures("accounts")
+def test_few_new_or_old_messages_may_lack_receipts() -> None:
+    send(4, provider="postmark", minutes=20)
+    send(5, provider="resend", minutes=10)
+    send(5, provider="mailgun", minutes=130)
+    count_attempts()
+    evaluate(NOW)
+    assert silent() == []
 
 
 def test_client_that_has_used_most_of_a_daily_cap_opens_an_incident(settings: Any) -> None:
