@@ -418,7 +418,7 @@ def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
     if webhooks:
         url = f"{variables['PUBLIC_URL']}/webhooks"
         command += ["--webhook-url", f"{url}/sendgrid", "--whatsapp-webhook-url", f"{url}/whatsapp"]
-        command += ["--twilio-webhook-url", f"{url}/twilio"]
+        command += ["--twilio-webhook-url", f"{url}/twilio", "--mail-webhooks-url", url]
     sandbox = _program(folder, "sandbox", command, variables)
     sandbox.ready_text = "sandbox: http"
     return sandbox
