@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -25,8 +26,23 @@ FLOOR_WINDOW = 512
 """Requests that the floor has in flight if the provider takes its time."""
 PEER_LATENCY = 100
 """Milliseconds for which the goal against the peer is set."""
-SES_LATENCY = 100
-"""Milliseconds until SES answers."""
+SERVICE_LATENCY = 100
+"""Milliseconds until an email service answers."""
+SERVICES: Mapping[str, Mapping[str, str]] = {
+    "sendgrid": {},
+    "ses": {
+        "SES_ACCESS_KEY_ID": "AKIABENCH0000000001",
+        "SES_SECRET_ACCESS_KEY": "bench-secret",
+    },
+    "postmark": {"POSTMARK_SERVER_TOKEN": "bench-token"},
+}
+"""The variables of email services: one with a builder of our own, for comparison, and the others,
+which have a goal."""
+SERVICE_NOTES: Mapping[str, str] = {
+    "sendgrid": "JSON of our own, for comparison",
+    "ses": "MIME of our own, signed requests",
+    "postmark": "JSON and answers by django-anymail",
+}
 ROOM_LATENCY = 100
 """Milliseconds until rooms answer."""
 LOAD = 100
@@ -171,28 +187,33 @@ def _measure_with_latency(
     )
 
 
-def measure_ses(
+def measure_services(
     bench: Bench, *, count: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure the rate of emails by SES, whose requests are signed, at SES_LATENCY."""
-    seconds = SES_LATENCY / 1000
-    with latency.run_sink(bench.fresh_folder("sink"), seconds=seconds, provider="ses") as url:
-        environment = {
-            "SES_ACCESS_KEY_ID": "AKIABENCH0000000001",
-            "SES_SECRET_ACCESS_KEY": "bench-secret",
-            "SES_URL": url,
-        }
-        drain = partial(
-            drain_with_service, bench, count=count, provider="ses", environment=environment
+    """Measure the rate of emails by services that answer after SERVICE_LATENCY, in turn."""
+    with ExitStack() as sinks:
+        runs: dict[str, Run] = {}
+        for name, variables in SERVICES.items():
+            url = sinks.enter_context(
+                latency.run_sink(
+                    bench.fresh_folder(f"sink-{name}"),
+                    seconds=SERVICE_LATENCY / 1000,
+                    provider=name,
+                )
+            )
+            environment = {**variables, f"{name.upper()}_URL": url}
+            runs[name] = partial(
+                drain_with_service, bench, count=count, provider=name, environment=environment
+            )
+        results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
+    for name, found in results.items():
+        yield from _rate_and_cost(
+            found,
+            key=name,
+            label=f"send {count:,} emails by {name}, answered after {SERVICE_LATENCY} ms",
+            goals=(at_least(350),) if SERVICES[name] else (),
+            note=SERVICE_NOTES[name],
         )
-        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
-    yield from _rate_and_cost(
-        found,
-        key="ses",
-        label=f"send {count:,} emails by SES, answered after {SES_LATENCY} ms",
-        goals=(at_least(350),),
-        note="MIME of our own, signed requests",
-    )
 
 
 def measure_rooms(

@@ -1,4 +1,4 @@
-"""A SendGrid or an SES that accepts every request after a latency.
+"""A SendGrid, SES, or Postmark that accepts every request after a latency.
 
 ``python -m bench.latency PORT SECONDS PROVIDER`` runs it.
 """
@@ -20,6 +20,8 @@ LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 ACCEPTED = {
     "sendgrid": b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nX-Message-Id: %b\r\n\r\n",
     "ses": b'HTTP/1.1 200 OK\r\nContent-Length: 38\r\n\r\n{"MessageId":"%b"}',
+    "postmark": b"HTTP/1.1 200 OK\r\nContent-Length: 95\r\n\r\n"
+    b'{"ErrorCode":0,"Message":"OK","MessageID":"%b","To":"somebody@example.com"}',
 }
 """The acceptance of each provider, with a message ID of 22 characters."""
 

@@ -36,7 +36,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Figure]:
         "S6": (console_pages.measure_pages, {"stored": arguments.notifications}),
         "S7": (posting.measure_latency, {"seconds": arguments.seconds}),
         "S8": (draining.measure_memory, {"count": count, "minutes": arguments.minutes}),
-        "ses": (draining.measure_ses, {"count": count // 5, "rounds": rounds}),
+        "services": (draining.measure_services, {"count": count // 5, "rounds": rounds}),
         "rooms": (draining.measure_rooms, {"count": count // 5, "rounds": rounds}),
         "sizes": (draining.measure_sizes, {"count": count}),
     }
