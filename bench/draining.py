@@ -13,7 +13,7 @@ from domain.states import Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 
-from . import latency, mail, post_office, room_posts
+from . import latency, mail, post_office, room_posts, texts
 from .environment import Bench, run_program, run_workers
 from .figures import Figure, Goal, Measure, Progress, at_least, at_most, compare, run_rounds
 from .processes import cpu_seconds, resident_megabytes, wait_until
@@ -43,6 +43,8 @@ SERVICE_NOTES: Mapping[str, str] = {
     "ses": "MIME of our own, signed requests",
     "postmark": "JSON and answers by django-anymail",
 }
+SMS_LATENCY = 100
+"""Milliseconds until the provider of SMS answers."""
 ROOM_LATENCY = 100
 """Milliseconds until rooms answer."""
 LOAD = 100
@@ -214,6 +216,30 @@ def measure_services(
             goals=(at_least(350),) if SERVICES[name] else (),
             note=SERVICE_NOTES[name],
         )
+
+
+def measure_sms(
+    bench: Bench, *, count: int, rounds: int, log_progress: Progress
+) -> Iterator[Figure]:
+    """Measure the rate of text messages, whose provider answers after SMS_LATENCY."""
+    seconds = SMS_LATENCY / 1000
+    with latency.run_sink(bench.fresh_folder("sink"), seconds=seconds, provider="twilio") as url:
+        drain = partial(
+            drain_with_service,
+            bench,
+            count=count,
+            provider="sendgrid",
+            environment={**texts.ENVIRONMENT, "TWILIO_URL": url},
+            store_due=texts.store_due,
+        )
+        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
+    yield from _rate_and_cost(
+        found,
+        key="sms",
+        label=f"send {count:,} SMS by Twilio, answered after {SMS_LATENCY} ms",
+        goals=(at_least(600),),
+        note="one part each, with the caps of the day",
+    )
 
 
 def measure_rooms(

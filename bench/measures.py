@@ -37,6 +37,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Figure]:
         "S7": (posting.measure_latency, {"seconds": arguments.seconds}),
         "S8": (draining.measure_memory, {"count": count, "minutes": arguments.minutes}),
         "services": (draining.measure_services, {"count": count // 5, "rounds": rounds}),
+        "sms": (draining.measure_sms, {"count": count // 5, "rounds": rounds}),
         "rooms": (draining.measure_rooms, {"count": count // 5, "rounds": rounds}),
         "sizes": (draining.measure_sizes, {"count": count}),
     }
