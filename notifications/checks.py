@@ -102,7 +102,7 @@ def service_urls(**_: Any) -> list[checks.CheckMessage]:
 
 
 def sms_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return errors for the countries of text messages."""
+    """Return errors for the countries of text messages, and of their prices."""
     countries = settings.SMS_COUNTRIES
     hint = "Use codes such as PT,ES, your own country first."
     problems: list[checks.CheckMessage] = []
@@ -112,6 +112,9 @@ def sms_settings(**_: Any) -> list[checks.CheckMessage]:
     if unknown := [code for code in countries if code not in COUNTRIES]:
         message = f"SMS_COUNTRIES has unknown countries: {', '.join(unknown)}."
         problems.append(setting_checks.error(message, hint, 25))
+    if unknown := [code for code in settings.SMS_PRICES if code not in COUNTRIES]:
+        message = f"SMS_PRICES has unknown countries: {', '.join(unknown)}."
+        problems.append(setting_checks.error(message, "Use codes such as PT:0.036.", 57))
     return problems
 
 

@@ -331,6 +331,19 @@ def attempts_of(notification_id: ObjectId) -> list[DeliveryAttemptDocument]:
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
 
 
+def sent_units(ids: Sequence[ObjectId]) -> dict[tuple[ObjectId, str], int]:
+    """Return how many parts the texts of notifications had when they were sent, by channel."""
+    found = (
+        DELIVERY_ATTEMPTS().find(
+            {"notification_id": {"$in": list(ids)}, "units": {"$exists": True}},
+            {"notification_id": 1, "channel": 1, "units": 1},
+        )
+        if ids
+        else ()
+    )
+    return {(row["notification_id"], row["channel"]): row["units"] for row in found}
+
+
 DIGESTS_NEWEST = (("opened_at", -1), ("_id", -1))
 MAX_MEMBERS = 100
 

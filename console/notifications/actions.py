@@ -1,7 +1,7 @@
 """Actions of staff on notifications: confirmation, execution, audit and result."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ from notifications.actions.actions import (
 from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk
+from notifications.catalog.texts import estimated_price
 from notifications.documents.notification import (
     DeliveryDocument,
     NotificationDocument,
@@ -104,6 +105,7 @@ def _confirmation_items(
     pauses = find_pauses()
     risks = assess_risks(documents, corrected=corrected, now=now)
     obstacles = find_obstacles(documents, now=now) if action is SEND_NOW else {}
+    units = queries.sent_units([document["_id"] for document in documents if _pays(document)])
     return [
         {
             "id": document["_id"],
@@ -112,6 +114,7 @@ def _confirmation_items(
             "summary": summarize(document, pauses=pauses, now=now),
             "channels": [
                 _channel(d, risks[document["_id"], Channel(d["channel"])], now=now)
+                | {"price": _price(document, d, units)}
                 | {"outcome": _outcome(obstacles, document, d) if action is SEND_NOW else ""}
                 for d in document["delivery"]
                 if action.applies_to(d, now=now) and (not corrected or d["channel"] in corrected)
@@ -119,6 +122,25 @@ def _confirmation_items(
         }
         for document in _narrowed(documents, action, now=now)
     ]
+
+
+def _pays(document: NotificationDocument) -> bool:
+    return any(Channel(delivery["channel"]).pays_by_part for delivery in document["delivery"])
+
+
+def _price(
+    document: NotificationDocument,
+    delivery: DeliveryDocument,
+    units: Mapping[tuple[ObjectId, str], int],
+) -> str:
+    """Return what sending a delivery costs, by its earlier attempts; empty if nobody knows."""
+    channel = Channel(delivery["channel"])
+    number = recipient_of(document).address(channel)
+    known = units.get((document["_id"], channel.value))
+    price = estimated_price(number, units=known or 1) if channel.pays_by_part else None
+    if price is None:
+        return ""
+    return f"Costs about {price}." if known else f"Costs about {price} a part."
 
 
 def _narrowed(

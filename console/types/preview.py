@@ -14,11 +14,12 @@ from django.utils.translation import get_language_info
 from domain.channels import Channel
 from domain.channels.spec import Shape
 from domain.content import Content, Recipient
+from domain.countries import country_name
 from domain.mailboxes import parse_mailbox
 from domain.states import Category
 from notifications.catalog import types
 from notifications.catalog.digests import DIGEST_VARIABLE
-from notifications.catalog.texts import encode_text
+from notifications.catalog.texts import encode_text, price_at_home
 from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
@@ -181,6 +182,9 @@ def _parts_of(text: str) -> dict[str, Any]:
         shown = " ".join(encoded.forcing[:MAX_FORCING])
         length = encoded.encoding.single if encoded.units == 1 else encoded.encoding.joined
         note = f"{count}. Unicode because of {shown}: {length} characters a part."
+    price = price_at_home(units=encoded.units)
+    if price is not None:
+        note += f" About {price} to {country_name(settings.SMS_COUNTRIES[0])}."
     return {"parts": encoded.parts, "note": note}
 
 

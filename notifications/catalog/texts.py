@@ -10,6 +10,7 @@ from msgspec import Meta
 from domain.channels import Channel
 from domain.countries import country_name, country_of
 from domain.daily_units import UnitCaps
+from domain.prices import Price, PriceList
 from domain.sms import MAX_UNITS, EncodedText, TextRules, encode
 from domain.stored import known_fields
 from providers.registry import is_configured
@@ -42,6 +43,21 @@ def encode_text(text: str) -> EncodedText:
 def unit_caps() -> UnitCaps:
     """Return the most parts of a client and day."""
     return UnitCaps(units=settings.SMS_DAILY_UNITS, abroad=settings.SMS_DAILY_UNITS_ABROAD)
+
+
+def estimated_price(number: str | None, *, units: int) -> Price | None:
+    """Return what a text to a number costs by SMS_PRICES, or None without a price."""
+    country = None if number is None else country_of(number)
+    return _prices().price(country, units=units)
+
+
+def price_at_home(*, units: int) -> Price | None:
+    """Return what a text costs to the country that SMS_COUNTRIES names first, or None."""
+    return _prices().price(next(iter(settings.SMS_COUNTRIES), None), units=units)
+
+
+def _prices() -> PriceList:
+    return PriceList(currency=settings.SMS_CURRENCY, by_country=settings.SMS_PRICES)
 
 
 def is_abroad(number: str | None) -> bool:

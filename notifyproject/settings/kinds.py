@@ -7,9 +7,12 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
+
+from domain.prices import parse_prices
 
 from . import safety, spelling
 from .safety import Plain, SecretRule, UrlRule
@@ -215,6 +218,15 @@ def origins() -> Kind[frozenset[str]]:
         convert=convert,
         empty=frozenset(),
         url=UrlRule(plain=Plain.LOOPBACK),
+    )
+
+
+def prices() -> Kind[Mapping[str, Decimal]]:
+    """Return the kind of a list of ``country:price``."""
+    return Kind(
+        expected="country:price, separated by commas, each country once",
+        convert=parse_prices,
+        empty={},
     )
 
 

@@ -5,6 +5,7 @@ Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from domain.channels import Channel
@@ -283,6 +284,16 @@ class Sms(Group):
         "5",
         "most messages with sensitive variables, such as login codes, to a number in ten minutes; "
         "further ones are suppressed; 0: no limit",
+    )
+    SMS_PRICES: Mapping[str, Decimal] = declare(
+        kinds.prices(),
+        "",
+        "price of a part by country, which the console shows before a text is sent again, and in "
+        "the preview: `PT:0.036,GB:0.04`",
+        empty="no prices",
+    )
+    SMS_CURRENCY: str = declare(
+        kinds.text(r"[A-Z]{3}", "a code such as EUR"), "USD", "currency of `SMS_PRICES`"
     )
     SMS_SMART_ENCODING: bool = declare(
         kinds.switch(),

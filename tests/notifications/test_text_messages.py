@@ -1,5 +1,6 @@
 """Text messages to countries that aren't enabled, and with more parts than their type allows."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -255,3 +256,12 @@ def test_countries_are_checked_at_the_start(
 ) -> None:
     settings.SMS_COUNTRIES = countries
     assert [problem.id for problem in checks.sms_settings()] == ids
+
+
+def test_price_of_no_country_is_reported(settings: Any) -> None:
+    settings.SMS_PRICES = {"PT": Decimal("0.036"), "UK": Decimal("0.04")}
+    (problem,) = checks.sms_settings()
+    assert (problem.id, problem.msg) == (
+        "notifications.E057",
+        "SMS_PRICES has unknown countries: UK.",
+    )

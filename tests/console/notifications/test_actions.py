@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.test import Client
 
 from console.failures import FailedNotificationAdmin
 from domain.channels import Channel
+from domain.content import Recipient
 from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
 from monitoring import failure_groups
@@ -119,6 +121,24 @@ def test_operation_requires_confirmation(console: Client, operation: str) -> Non
     action = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
     assert BUTTONS[operation] in console.post(LIST, action).content.decode()
     assert factories.read(document["_id"]) == document
+
+
+def test_confirmation_shows_what_a_text_costs(console: Client, settings: Any) -> None:
+    settings.SMS_PRICES, settings.SMS_CURRENCY = {"PT": Decimal("0.036")}, "EUR"
+    known, unknown, abroad = (
+        factories.settled(
+            S.SENT, at=utc_now(), channel=Channel("sms"), recipient=Recipient(phone=phone)
+        )
+        for phone in ("+351912345678", "+351912345679", "+447700900123")
+    )
+    collection("delivery_attempts").update_one(
+        {"notification_id": known["_id"]}, {"$set": {"units": 3}}
+    )
+    assert "Costs about 0.108 EUR." in console.post(url(known, "resend"), {}).content.decode()
+    assert "Costs about 0.036 EUR a part." in (
+        console.post(url(unknown, "resend"), {}).content.decode()
+    )
+    assert "Costs about" not in console.post(url(abroad, "resend"), {}).content.decode()
 
 
 def test_confirmation_shows_the_resend_risk(console: Client) -> None:

@@ -1,6 +1,7 @@
 """Template versions in the console: edit, compare, test, publish, and roll back."""
 
 import re
+from decimal import Decimal
 from html import unescape
 from typing import Any
 
@@ -87,6 +88,13 @@ def test_sms_shows_its_parts_and_what_makes_it_unicode(console: Client) -> None:
     (own,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
     assert "".join(own.parts) == own.text
     assert own.note == "2 parts. Unicode because of \u00e1 \u00e7: 67 characters a part."
+
+
+def test_sms_shows_its_price_at_home(console: Client, settings: Any) -> None:
+    settings.SMS_COUNTRIES, settings.SMS_CURRENCY = ("PT", "GB"), "EUR"
+    settings.SMS_PRICES = {"PT": Decimal("0.036")}
+    (found,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
+    assert found.note == "1 part as GSM-7. About 0.036 EUR to Portugal."
 
 
 def previews(console: Client, slug: str) -> Any:
