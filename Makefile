@@ -9,7 +9,8 @@
 # make fuzz-templates   20,000 (or CASES=n) random templates: rejected, or rendered within 250 ms and 50 MB
 # make security   all generated security tests: scopes, roles, CSRF, hostile text: docs/reference/security.md
 # make oidc    sign in to the console at a real OpenID provider in a browser; needs Node.js: docs/guides/sign_in.md
-# make client  update clients/python/openapi.yaml from the API, and install the client built from it
+# make client  update clients/python/openapi.yaml from the API, install the Python client built from it,
+#              and build the TypeScript client where Node.js is installed
 # make settings   write .env.example, docs/reference/settings.md, and the lists for Kubernetes from the variables
 # make data-model   write docs/reference/data_model.md from the models
 # make grafana   write deploy/grafana, the dashboards and alert rules, from scripts/grafana.py
@@ -95,6 +96,8 @@ oidc: machine-for-tests .venv/dev
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml
 	$(MAKE) .venv/client
+	@if command -v npm >/dev/null; then cd clients/typescript && npm ci --no-audit --no-fund && npm run build; \
+	else echo "The TypeScript client isn't built: this machine lacks Node.js."; fi
 
 settings: .venv/dev
 	$(BIN)/python -m notifyproject.settings.documents

@@ -18,7 +18,9 @@ ELSEWHERE: Mapping[str, str] = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
+    "clients/conformance/README.md": "project/client_conformance.md",
     "clients/python/README.md": "project/python_client.md",
+    "clients/typescript/README.md": "project/typescript_client.md",
     "clients/web/README.md": "project/web_packages.md",
 }
 """Pages outside ``docs``, and their places in the site."""

@@ -1,0 +1,97 @@
+"""The TypeScript client: its tests, what is published, and an app that installs it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from tests.support import npm
+from tests.support.clients.api import App
+from tests.support.openapi import api_operations
+
+FOLDER = Path(settings.BASE_DIR, "clients", "typescript")
+MAX_BYTES = 15 * 1024
+PACKED = {"README.md", "package.json", "dist/index.js"} | {
+    f"dist/{name}.d.ts" for name in ("api", "callbacks", "errors", "index", "notifier", "retry")
+}
+STRICT = {
+    "strict": True,
+    "exactOptionalPropertyTypes": True,
+    "noUncheckedIndexedAccess": True,
+    "module": "nodenext",
+    "target": "es2022",
+}
+PROJECTS = {
+    "node": {"lib": ["es2022"], "types": ["node"]},
+    # Deno and Bun declare what browsers have.
+    "web": {"lib": ["es2022", "dom"], "types": [], "noEmit": True},
+}
+"""Compiler options of apps that differ in where fetch and its types come from."""
+
+
+def _app(folder: Path, tarball: Path) -> Path:
+    """Return an app that has the packed client and this folder's TypeScript."""
+    package = folder / "node_modules" / "@notifyproject" / "client"
+    package.mkdir(parents=True)
+    npm.run("tar", "-xzf", str(tarball), "--strip-components=1", cwd=package)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "node_modules" / "@types").symlink_to(FOLDER / "node_modules" / "@types")
+    (folder / "node_modules" / "undici-types").symlink_to(FOLDER / "node_modules" / "undici-types")
+    (folder / "app.ts").write_text((FOLDER / "test" / "app" / "app.ts").read_text())
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("shipped_types")
+def test_package_passes_its_tests_and_serves_an_app(
+    app: App, live_server: Any, tmp_path: Path
+) -> None:
+    if not npm.is_installed():
+        return
+    npm.install(FOLDER)
+    npm.run("npm", "run", "build", cwd=FOLDER)
+    npm.run("npm", "run", "check", cwd=FOLDER)
+    npm.run("npm", "test", cwd=FOLDER)
+
+    found = json.loads(
+        npm.run("npm", "pack", "--json", "--pack-destination", str(tmp_path), cwd=FOLDER)
+    )
+    (packed,) = found if isinstance(found, list) else found.values()
+    assert {file["path"] for file in packed["files"]} == PACKED
+    assert packed["size"] <= MAX_BYTES
+
+    lines = (FOLDER / "README.md").read_text().split("```")[1].removeprefix("ts\n")
+    assert len(re.findall(r"\S.*\n", lines)) == 5
+    folder = _app(tmp_path / "app", tmp_path / packed["filename"])
+    (folder / "readme.ts").write_text(lines.replace("http://127.0.0.1:8000", live_server.url))
+    tsc = str(FOLDER / "node_modules" / ".bin" / "tsc")
+    for name, options in PROJECTS.items():
+        files = ["app.ts", "readme.ts"] if name == "node" else ["app.ts"]
+        project = {"compilerOptions": {**STRICT, **options}, "files": files}
+        (folder / f"{name}.json").write_text(json.dumps(project))
+        npm.run(tsc, "--project", f"{name}.json", cwd=folder)
+
+    said = npm.run("node", "readme.js", cwd=folder, env={"NOTIFY_KEY": app.key})
+    sent, _ = said.split()
+    assert app.get(f"/notifications/{sent}").json()["type"] == "payment_confirmed"
+    required = 'console.log(typeof require("@notifyproject/client").Notifier)'
+    assert npm.run("node", "--eval", required, "--input-type=commonjs", cwd=folder) == "function\n"
+
+
+def test_lock_pins_what_generates_and_builds() -> None:
+    wanted = json.loads((FOLDER / "package.json").read_text())["devDependencies"]
+    locked = json.loads((FOLDER / "package-lock.json").read_text())["packages"]
+    assert {name: locked[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+    assert "dependencies" not in json.loads((FOLDER / "package.json").read_text())
+
+
+def test_readme_names_every_hand_written_method() -> None:
+    source = (FOLDER / "src" / "notifier.ts").read_text()
+    text = (FOLDER / "README.md").read_text()
+    methods = set(re.findall(r"^\t(?:async )?\*?([a-z]\w+)(?:<.*>)?\(", source, re.MULTILINE))
+    methods -= {"constructor"}
+    assert {name for name in methods if name not in text} == set()
+    assert methods & api_operations().keys() == set()
