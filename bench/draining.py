@@ -13,7 +13,7 @@ from domain.states import Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 
-from . import latency, mail, post_office, room_posts, texts
+from . import browsers, latency, mail, post_office, room_posts, texts
 from .environment import Bench, run_program, run_workers
 from .figures import Figure, Goal, Measure, Progress, at_least, at_most, compare, run_rounds
 from .processes import cpu_seconds, resident_megabytes, wait_until
@@ -45,6 +45,8 @@ SERVICE_NOTES: Mapping[str, str] = {
 }
 SMS_LATENCY = 100
 """Milliseconds until the provider of SMS answers."""
+PUSH_LATENCY = 100
+"""Milliseconds until the push service of browsers answers."""
 ROOM_LATENCY = 100
 """Milliseconds until rooms answer."""
 LOAD = 100
@@ -239,6 +241,35 @@ def measure_sms(
         label=f"send {count:,} SMS by Twilio, answered after {SMS_LATENCY} ms",
         goals=(at_least(600),),
         note="one part each, with the caps of the day",
+    )
+
+
+def measure_web_push(
+    bench: Bench, *, count: int, rounds: int, log_progress: Progress
+) -> Iterator[Figure]:
+    """Measure the rate of pushes to browsers, each encrypted, at PUSH_LATENCY."""
+    key = browsers.create_browsers(max(count, WARM_UP), at=utc_now())
+    seconds = PUSH_LATENCY / 1000
+    with latency.run_sink(bench.fresh_folder("sink"), seconds=seconds, provider="webpush") as url:
+        drain = partial(
+            drain_with_service,
+            bench,
+            count=count,
+            provider="sendgrid",
+            environment={
+                "WEBPUSH_KEYS": key,
+                "WEBPUSH_SUBJECT": "mailto:bench@example.com",
+                "SANDBOX_URL": url,
+            },
+            store_due=browsers.store_due,
+        )
+        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
+    yield from _rate_and_cost(
+        found,
+        key="webpush",
+        label=f"push {count:,} messages to browsers, answered after {PUSH_LATENCY} ms",
+        goals=(at_least(500),),
+        note="a browser each, by one push service",
     )
 
 

@@ -1,4 +1,4 @@
-"""A SendGrid, SES, Postmark, or Twilio that accepts every request after a latency.
+"""A SendGrid, SES, Postmark, Twilio, or push service that accepts every request after a latency.
 
 ``python -m bench.latency PORT SECONDS PROVIDER`` runs it.
 """
@@ -22,6 +22,8 @@ ACCEPTED = {
     "ses": b'HTTP/1.1 200 OK\r\nContent-Length: 38\r\n\r\n{"MessageId":"%b"}',
     "postmark": b"HTTP/1.1 200 OK\r\nContent-Length: 95\r\n\r\n"
     b'{"ErrorCode":0,"Message":"OK","MessageID":"%b","To":"somebody@example.com"}',
+    "webpush": b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n"
+    b"Location: https://push.example.com/m/%b\r\n\r\n",
     "twilio": b"HTTP/1.1 201 Created\r\nContent-Length: 62\r\n\r\n"
     b'{"sid":"SM0000000000%b","status":"queued"}',
 }

@@ -38,6 +38,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Figure]:
         "S8": (draining.measure_memory, {"count": count, "minutes": arguments.minutes}),
         "services": (draining.measure_services, {"count": count // 5, "rounds": rounds}),
         "sms": (draining.measure_sms, {"count": count // 5, "rounds": rounds}),
+        "webpush": (draining.measure_web_push, {"count": count // 5, "rounds": rounds}),
         "rooms": (draining.measure_rooms, {"count": count // 5, "rounds": rounds}),
         "sizes": (draining.measure_sizes, {"count": count}),
     }
