@@ -9,6 +9,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from . import (
     broadcasts,
+    design,
     digests,
     health,
     limits,
@@ -192,6 +193,7 @@ version_1 = [
     route(
         "type-files", "type-files", get=type_files.list_type_files, post=type_files.push_type_files
     ),
+    route("design", "design", get=design.get_design, post=design.change_design),
     route("type-files/lint", "type-files-lint", post=type_files.lint_type_files),
     route("types", "types", get=types.list_types),
     route(TYPE, "type", get=types.get_type, put=types.put_type),

@@ -98,6 +98,16 @@ class PushOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The design that a notification was accepted with, and what of it gives it its look."""
+
+    design: int
+    brand: str | None = None
+    layout: str | None = None
+    """None: the built-in layout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """The content of a notification."""
 
@@ -117,6 +127,8 @@ class Content:
     event_at: datetime | None = None
     """The event of a reminder whose remaining time the template shows, computed when sending."""
     push: PushOptions | None = None
+    look: Look | None = None
+    """None: the built-in layout, without a brand and partials."""
 
 
 class SecretExpiredError(Exception):

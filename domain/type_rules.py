@@ -25,7 +25,7 @@ CLIPPED_BYTES = 102 * 1024
 PUSH_TITLE, PUSH_TEXT = 65, 178
 """Characters that a locked phone shows: a title in one line, and a text in four."""
 SUPPLIED = frozenset(
-    ("recipient", "digest", "start_time", "hours_until_start", "minutes_until_start")
+    ("recipient", "brand", "digest", "start_time", "hours_until_start", "minutes_until_start")
 )
 """Variables that the service adds to a request's."""
 LIQUID_PROPERTIES = frozenset(("size", "first", "last"))

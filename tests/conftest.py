@@ -19,6 +19,7 @@ from pymongo import WriteConcern
 from monitoring import alert_rules
 from notifications import callback_events
 from notifications.catalog import retention, shipped_types
+from notifications.content import looks
 from notifications.content import templates as content_templates
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.queueing import backlog
@@ -94,6 +95,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         cache.clear_all()
         content_templates.clear()
+        looks.clear()
         yield
         _empty_what_was_written()
 
@@ -166,8 +168,10 @@ def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
     shutil.copytree(shipped / "_layout", folder / "_layout")
     settings.BASE_DIR = tmp_path
     content_templates.clear()
+    looks.clear()
     yield folder
     content_templates.clear()
+    looks.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -63,6 +63,10 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     schema_mode: Annotated[SchemaMode, Meta(examples=["reject"])] = SchemaMode.REJECT
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
     """Those of the request, and those that the schema marks."""
+    brand: str | None = None
+    """The brand of messages that name none."""
+    layout: str | None = None
+    """The frame of its emails."""
     console_send: Annotated[bool, Meta(examples=[False])] = False
     """Whether staff may send one message of it from the console."""
     is_active: Annotated[bool, Meta(examples=[True])]

@@ -194,7 +194,8 @@ def get_template_version(_request: ClientRequest, slug: str, number: str) -> Res
 def publish_template_version(request: ClientRequest, slug: str, number: str) -> Response:
     """Publish a template version. New notifications use it; 0 is the built-in one.
 
-    A version that puts a variable into a URL that has become sensitive since is refused.
+    A version that puts a variable into a URL that has become sensitive since is refused, and one
+    that renders a partial that is gone.
     """
     try:
         read_request(request, EmptyRequest)
@@ -202,7 +203,7 @@ def publish_template_version(request: ClientRequest, slug: str, number: str) -> 
         if problem.type is not EMPTY_BODY:
             raise
     document = _type_or_404(slug)
-    if faults := linting.find_exposures_of_version(slug, document, int(number)):
+    if faults := linting.find_unpublishable(slug, document, int(number)):
         raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
     templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
     _record(request, slug, f"Template version {int(number)} published.")

@@ -244,7 +244,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     if refused := require_post(request, allowed=admin.has_change_permission(request)):
         return refused
     document = types.read_type(slug)
-    if document and (faults := linting.find_exposures_of_version(slug, document, number)):
+    if document and (faults := linting.find_unpublishable(slug, document, number)):
         messages.error(request, f"{_name(number)} can't be published. {faults[0].place}")
         return HttpResponseRedirect(_type_url(slug))
     try:

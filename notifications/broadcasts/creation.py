@@ -84,6 +84,7 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
         entity_id=request.entity_id,
         event_at=request.event_at,
         content=request.content,
+        brand=request.brand,
         data=request.data,
         ttl=request.ttl,
         expires_at=request.expires_at,

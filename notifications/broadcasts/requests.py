@@ -75,6 +75,10 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     content: Annotated[
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ] = ContentRequest()
+    brand: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(description="Whom it is from. Default: the type's brand.", examples=["acme"]),
+    ] = None
     source: Annotated[
         Source | None,
         Meta(description="The part of your system that sends it.", examples=["newsletter"]),

@@ -19,7 +19,7 @@ from providers.registry import every_channel
 from rooms import registry as rooms
 
 from .. import validation
-from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
+from ..models.catalog import NAME_LENGTH, SLUG_LENGTH, VARIABLE_LENGTH
 from ..models.notification import ACTION_LENGTH
 from ..validation import (
     ALIASES,
@@ -32,7 +32,7 @@ from ..validation import (
     parse_channels,
     pointer_token,
 )
-from . import plans, schemas, types
+from . import designs, plans, schemas, types
 from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
 from .plans import PlanRequest, parse_plan
 from .texts import TextRulesRequest
@@ -278,6 +278,14 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "the pointers of the response that asks for it.",
         ),
     ] = []
+    brand: Annotated[
+        Annotated[str, Meta(max_length=SLUG_LENGTH)] | None,
+        Meta(description="The brand of messages that name none; null: none."),
+    ] = None
+    layout: Annotated[
+        Annotated[str, Meta(max_length=SLUG_LENGTH)] | None,
+        Meta(description="The frame of its emails; null: the brand's, or the built-in one."),
+    ] = None
     console_send: Annotated[
         bool,
         Meta(
@@ -356,6 +364,7 @@ def validate_type(
     """
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
+    _check_look(request, problems)
     channels = (
         [channel for channel in every_channel() if channel.is_personal or request.room]
         if is_all(request.channels)
@@ -415,6 +424,14 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
     if request.console_send and request.priority == Priority.CRITICAL:
         reason = "Must be false for a critical type: only clients send these."
         problems.add("/console_send", "critical", reason)
+
+
+def _check_look(request: TypeRequest, problems: ProblemCollector) -> None:
+    """Add a problem for a brand or a layout that doesn't exist."""
+    if request.brand is not None and request.brand not in designs.current().brands:
+        problems.add("/brand", "unknown_brand", "Unknown brand.")
+    if request.layout is not None and request.layout not in designs.current().layouts:
+        problems.add("/layout", "unknown_layout", "Unknown layout.")
 
 
 def _is_below(limit: str | None, priority: str) -> bool:

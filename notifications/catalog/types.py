@@ -89,6 +89,10 @@ class TypeConfig:
     actions: tuple[Action, ...] = ()
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     text_rules: TextRules = DEFAULT_RULES
+    brand: str | None = None
+    """The brand of messages that name none."""
+    layout: str | None = None
+    """The frame of its emails; None: the brand's or the built-in one."""
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
     console_send: bool = False
     """Whether staff may send one message of it from the console, unless it's critical."""
@@ -344,6 +348,8 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
             for template in document["approved_templates"]
         ),
         text_rules=rules_of(document),
+        brand=document.get("brand"),
+        layout=document.get("layout"),
         template_version=document.get("template_version") or 0,
         console_send=document.get("console_send", False),
     )

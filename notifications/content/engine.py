@@ -34,7 +34,8 @@ from .source import Piece, SourceError, find_liquid
 from .values import with_liquid_operands
 
 MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
-FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
+FORBIDDEN_TAGS = ("include", "render")
+"""Tags that load other templates. Partials are in place of ``render`` before a source is parsed."""
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """Exceptions that a Liquid filter raises for an unsupported value, such as a date in year 0."""
 _VARIABLE = re.compile(r"(?:'([^']*)'|(.+)) is undefined\Z", re.DOTALL)

@@ -41,7 +41,10 @@ def main() -> None:
     for html in request["fragments"]:
         # The signal's default action ends the process, even in native code.
         signal.setitimer(signal.ITIMER_PROF, MAX_CPU_SECONDS)
-        answer = inline_fragment(html, request["css"])
+        if request["is_layout"]:
+            answer = INLINER.inline(html)
+        else:
+            answer = inline_fragment(html, request["css"])
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

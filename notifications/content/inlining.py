@@ -226,9 +226,14 @@ def _keep_first_line(html: str, token: markup.Token) -> str:
     return f"{tag}\n{content}" if begins else f"{tag}{content}"
 
 
-def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:
-    """Inline fragments in a child process. Return those up to a failure, and its reason."""
-    request = json.dumps({"css": css, "fragments": [*fragments]})
+def dry_run(
+    fragments: Sequence[str], *, css: str, is_layout: bool = False
+) -> tuple[Sequence[str], str | None]:
+    """Inline fragments in a child process. Return those up to a failure, and its reason.
+
+    A layout has its own style sheet.
+    """
+    request = json.dumps({"css": css, "fragments": [*fragments], "is_layout": is_layout})
     try:
         completed = subprocess.run(
             [sys.executable, "-P", str(_PROGRAM)],

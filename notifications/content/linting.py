@@ -13,11 +13,13 @@ from domain.states import Category
 from domain.type_rules import EXAMPLE_RECIPIENT, is_in_example
 from notifications.content.templates import LAYOUT_PART
 
+from ..catalog import designs
+from ..catalog.designs import BRAND_VARIABLE, Design
 from ..catalog.texts import DEFAULT_RULES, encode_text, rules_of
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from ..validation import FieldProblem, pointer_token
-from . import exposure, inlining, templates
+from . import exposure, inlining, looks, partials, templates
 from .engine import (
     HTML_ENVIRONMENT,
     TEXT_ENVIRONMENT,
@@ -28,6 +30,7 @@ from .engine import (
     line_of,
 )
 from .limits import MAX_WORK, Budget
+from .partials import Expanded
 from .source import MAX_MARKUP, Kind
 from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
@@ -85,50 +88,79 @@ def lint_template(
     has_digest: bool = False,
     text_rules: TextRules = DEFAULT_RULES,
     is_marketing: bool = False,
+    design: Design | None = None,
+    brand: str | None = None,
+    has_dry_run: bool = True,
 ) -> list[TemplateFault]:
-    """Return the faults of a template's parts. Without faults, the parts can be stored."""
+    """Return the faults of a template's parts. Without faults, the parts can be stored.
+
+    ``design`` has its partials and its ``brand``; None: the present one. Without a dry run, CSS
+    isn't inlined.
+    """
     # Every part must parse, use only known filters and variables, and render with the type's
     # example data, once as given and once with its sensitive values masked. With a digest, once
     # for a digest and once for a single message.
     if faults := _check_languages(parts):
         return faults
-    variables: dict[str, Any] = {**example_data, "recipient": EXAMPLE_RECIPIENT}
+    variables = _example_variables(example_data, design, brand)
     masked = _masked(variables, sensitive)
     variables |= _digest_variables(example_data, has_digest=has_digest)
-    faults = list(_check_completeness(name, parts))
+    sources, misused = _expand_all(parts, design)
+    faults = [*_check_completeness(name, parts), *misused]
     budget = Budget(MAX_TEMPLATE_WORK)
     fragments: dict[str, _Fragment] = {}
     markup = 0
-    for language, texts in parts.items():
-        for part in [part for part in Part if part in texts]:
-            source = texts[part]
-            markup += _count_markup(source)
-            if markup > MAX_TEMPLATE_MARKUP:
-                reason = (
-                    f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
-                )
-                return [*faults, TemplateFault(code="too_complex", reason=reason)]
-            found: list[TemplateFault] = []
-            try:
-                bound = _parse(part, source)
-                found = _check_names(bound, source, variables, sensitive, part)
-                if part.is_html:
-                    fragments[language] = _extract_liquid(source)
-                elif not found:
-                    text = _check_output(part, bound, (variables, masked), budget)
-                    found = _check_text(part, text, text_rules, language, is_marketing=is_marketing)
-            except TemplateError as problem:
-                found = [_to_fault(problem), *found]
-            except RecursionError:
-                reason = "An expression is nested too deeply."
-                found = [TemplateFault(code="too_complex", reason=reason)]
-            faults += [replace(fault, language=language, part=part) for fault in found]
-    if not faults and fragments:
+    for (language, part), expanded in sources.items():
+        source = expanded.text
+        markup += _count_markup(source)
+        if markup > MAX_TEMPLATE_MARKUP:
+            reason = f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
+            return [*faults, TemplateFault(code="too_complex", reason=reason)]
+        found: list[TemplateFault] = []
+        try:
+            bound = _parse(part, source)
+            found = _check_names(bound, source, variables, sensitive, part)
+            if part.is_html:
+                fragments[language] = _extract_liquid(source)
+            elif not found:
+                text = _check_output(part, bound, (variables, masked), budget)
+                found = _check_text(part, text, text_rules, language, is_marketing=is_marketing)
+        except TemplateError as problem:
+            found = [_to_fault(problem), *found]
+        except RecursionError:
+            reason = "An expression is nested too deeply."
+            found = [TemplateFault(code="too_complex", reason=reason)]
+        faults += [
+            replace(_placed(fault, expanded), language=language, part=part) for fault in found
+        ]
+    if not faults and fragments and has_dry_run:
         faults += _check_inlined(fragments, (variables, masked), budget)
     return faults
 
 
-def lint_parts(type_slug: str, fields: Mapping[str, Any], parts: Parts) -> list[TemplateFault]:
+def lint_source(part: Part, source: str, language: str, design: Design) -> list[TemplateFault]:
+    """Return the faults of a text by itself, whatever its variables are."""
+    expanded = Expanded(source)
+    try:
+        expanded = looks.expand(source, part, language, design)
+        bound = _parse(part, expanded.text)
+        faults = [*_find_unknown_filters(bound, expanded.text)]
+    except TemplateError as problem:
+        faults = [_to_fault(problem)]
+    except RecursionError:
+        reason = "An expression is nested too deeply."
+        faults = [TemplateFault(code="too_complex", reason=reason)]
+    return [_placed(fault, expanded) for fault in faults]
+
+
+def lint_parts(
+    type_slug: str,
+    fields: Mapping[str, Any],
+    parts: Parts,
+    *,
+    design: Design | None = None,
+    has_dry_run: bool = True,
+) -> list[TemplateFault]:
     """Return the faults of a type's parts. ``fields`` are those of the type as they are stored."""
     return lint_template(
         name=type_slug,
@@ -138,6 +170,9 @@ def lint_parts(type_slug: str, fields: Mapping[str, Any], parts: Parts) -> list[
         has_digest=fields.get("digest") is not None,
         text_rules=rules_of(fields),
         is_marketing=fields["category"] == Category.MARKETING,
+        design=design,
+        brand=fields.get("brand"),
+        has_dry_run=has_dry_run,
     )
 
 
@@ -163,6 +198,15 @@ def find_exposures_of_version(
     """Return where a version of a type may put a secret into a request."""
     version = templates.get_version(type_slug=type_slug, number=number)
     return find_exposures(type_slug, fields, version.parts if version else {})
+
+
+def find_unpublishable(
+    type_slug: str, fields: Mapping[str, Any], number: int
+) -> list[TemplateFault]:
+    """Return why a version can't be published now: what it exposes, and partials that are gone."""
+    version = templates.get_version(type_slug=type_slug, number=number)
+    _, misused = _expand_all(version.parts if version else {}, None)
+    return [*misused, *find_exposures_of_version(type_slug, fields, number)]
 
 
 def field_problem(fault: TemplateFault) -> FieldProblem:
@@ -198,6 +242,43 @@ def _check_wordings(
                 language=template["locale"],
                 part=_APPROVED_PART,
             )
+
+
+def _example_variables(
+    example_data: Mapping[str, Any], design: Design | None, brand: str | None
+) -> dict[str, Any]:
+    variables: dict[str, Any] = {**example_data, "recipient": EXAMPLE_RECIPIENT}
+    if brand is not None:
+        found = (design or designs.current()).brand(brand)
+        variables[BRAND_VARIABLE] = designs.brand_variable(found)
+    return variables
+
+
+def _expand_all(
+    parts: Parts, design: Design | None
+) -> tuple[dict[tuple[str, Part], Expanded], list[TemplateFault]]:
+    """Return the parts with their partials by language and part, and what is wrong with these."""
+    sources: dict[tuple[str, Part], Expanded] = {}
+    faults: list[TemplateFault] = []
+    for language, texts in parts.items():
+        for part in [part for part in Part if part in texts]:
+            expanded = Expanded(texts[part])
+            try:
+                if partials.has_partials(expanded.text):
+                    used = design or designs.current()
+                    expanded = looks.expand(expanded.text, part, language, used)
+            except TemplateError as problem:
+                faults.append(replace(_to_fault(problem), language=language, part=part))
+            else:
+                sources[language, part] = expanded
+    return sources, faults
+
+
+def _placed(fault: TemplateFault, expanded: Expanded) -> TemplateFault:
+    """Return a fault with its line in the template itself."""
+    name = expanded.partial_of(fault.line)
+    reason = fault.reason if name is None else f"{fault.reason} (With the partial {name!r}.)"
+    return replace(fault, line=expanded.line_of(fault.line), reason=reason)
 
 
 def _count_markup(source: str) -> int:
@@ -280,15 +361,7 @@ def _check_names(
         if sensitive
         else ()
     )
-    faults = [
-        TemplateFault(
-            code="unknown_filter",
-            reason=f"Unknown filter {name!r}.",
-            line=line_at(source, spans[0].index),
-        )
-        for name, spans in analysis.filters.items()
-        if name not in bound.env.filters
-    ]
+    faults = [*_find_unknown_filters(bound, source)]
     faults += [
         TemplateFault(
             code=exposure.CODE, reason=exposed_at.reason, line=line_at(source, exposed_at.index)
@@ -305,6 +378,16 @@ def _check_names(
         for used in dict.fromkeys(uses)
         if not is_in_example(used, variables)
     ]
+
+
+def _find_unknown_filters(bound: BoundTemplate, source: str) -> Iterator[TemplateFault]:
+    for name, spans in bound.analyze(include_partials=False).filters.items():
+        if name not in bound.env.filters:
+            yield TemplateFault(
+                code="unknown_filter",
+                reason=f"Unknown filter {name!r}.",
+                line=line_at(source, spans[0].index),
+            )
 
 
 def _extract_liquid(source: str) -> _Fragment:

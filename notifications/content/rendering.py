@@ -13,7 +13,7 @@ from markupsafe import escape
 from domain import markdown
 from domain.channels import Channel
 from domain.channels.spec import Role, Shape
-from domain.content import Content, Recipient
+from domain.content import Content, Look, Recipient
 from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
 from domain.mailboxes import parse_mailbox
@@ -22,7 +22,7 @@ from providers.contract import Message, MessageLink, WhatsAppTemplateMessage
 
 from ..catalog.texts import encode_text
 from ..catalog.types import MASK, Action, WhatsAppTemplate
-from . import templates, whatsapp
+from . import looks, templates, whatsapp
 from .direction import is_text_right_to_left
 from .engine import RenderCache, TemplateError
 from .markup import extract_styles
@@ -99,7 +99,7 @@ def _find_nearest(
 
 def exists(name: str, *, version: int = templates.SHIPPED_VERSION) -> bool:
     """Return whether a template of this name exists."""
-    return templates.find_template(name, version, Part.BODY, None) is not None
+    return templates.locate(name, version, Part.BODY, None) is not None
 
 
 def render_text(
@@ -109,20 +109,26 @@ def render_text(
     data: Mapping[str, Any],
     recipient: Recipient,
     channels: Sequence[Channel] = (),
+    look: Look | None = None,
     render_cache: RenderCache | None = None,
 ) -> tuple[str, str]:
     """Return subject and body in the recipient's language.
 
     Raises TemplateError, also if a part that one of the channels has of its own can't be rendered.
     """
-    variables = _template_variables(data, recipient)
-    subject = _render_part(name, version, Part.SUBJECT, recipient, variables, cache=render_cache)
-    body = _render_part(name, version, Part.BODY, recipient, variables, cache=render_cache)
+    variables = _template_variables(data, recipient, look)
+
+    def render(part: Part) -> str | None:
+        return _render_part(
+            name, version, part, recipient, variables, look=look, cache=render_cache
+        )
+
+    subject, body = render(Part.SUBJECT), render(Part.BODY)
     if subject is None or body is None:
         raise TemplateError("unknown_template", "Unknown template.")
     for channel in channels:
         for part in CHANNEL_PARTS.get(channel, {}).values():
-            _render_part(name, version, part, recipient, variables, cache=render_cache)
+            render(part)
     return clean_line(subject), body.strip()
 
 
@@ -142,6 +148,7 @@ def hide_registry(content: Content, *, data: Mapping[str, Any], recipient: Recip
             version=content.template_version or templates.SHIPPED_VERSION,
             data=data,
             recipient=known,
+            look=content.look,
         )
     except TemplateError:
         subject, body = MASK, MASK
@@ -260,6 +267,7 @@ class _RenderContext:
             version=self.version,
             data=data,
             recipient=recipient,
+            look=self.content.look,
         )
 
     def render_own(self, role: Role) -> str | None:
@@ -274,9 +282,10 @@ class _RenderContext:
         if self.content.template_id is None:
             return None
         name, version = self.content.template_id, self.version
-        variables = _template_variables(self.data, self.recipient)
+        look = self.content.look
         try:
-            text = _render_part(name, version, part, self.recipient, variables)
+            variables = _template_variables(self.data, self.recipient, look)
+            text = _render_part(name, version, part, self.recipient, variables, look=look)
         except TemplateError as problem:
             log.warning(
                 "template_part_skipped",
@@ -324,7 +333,8 @@ def _render_title(
 def _render_html(
     context: _RenderContext, subject: str | None, text: str, unsubscribe_url: str | None
 ) -> str:
-    body = context.render_own(Role.HTML) or _to_html(text)
+    look = context.content.look
+    body = context.render_own(Role.HTML) or _to_html(text, look)
     language = context.language
     styles, body = extract_styles(body)
     # The recipient's language says little about texts that the client wrote.
@@ -334,6 +344,7 @@ def _render_html(
         else is_right_to_left(language)
     )
     variables = {
+        **looks.layout_variables(look, parse_mailbox(settings.EMAIL_FROM).label),
         "subject": subject or "",
         # Already escaped, by its template or here; the layout inserts it unchanged.
         "content": body,
@@ -344,10 +355,14 @@ def _render_html(
         "unsubscribe_url": unsubscribe_url,
         "language": language,
         "preheader": clean_line(text[:1_000])[:PREHEADER_LENGTH],
-        "sender": parse_mailbox(settings.EMAIL_FROM).label,
         "words": templates.layout_words(language),
     }
-    return templates.get_layout(language, is_turned=is_turned).render(variables)
+    layout = (
+        templates.get_layout(language, is_turned=is_turned)
+        if look is None
+        else looks.find_layout(look, language, is_turned=is_turned)
+    )
+    return layout.render(variables)
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:
@@ -365,18 +380,24 @@ def _web_link(link: str | None) -> str | None:
     return link if link and link.startswith("https://") else None
 
 
-def _to_html(text: str) -> str:
-    opening = templates.opening_tag("p")
+def _to_html(text: str, look: Look | None) -> str:
+    opening = looks.opening_tag("p", look)
     return "\n".join(
         f"{opening}{'<br>'.join(escape(show_blanks(line)) for line in lines)}</p>"
         for lines in paragraphs(text)
     )
 
 
-def _template_variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
+def _template_variables(
+    data: Mapping[str, Any], recipient: Recipient, look: Look | None
+) -> dict[str, Any]:
     known = {"name": recipient.name, "locale": recipient.locale}
     known_fields = {name: value for name, value in known.items() if value is not None}
-    return {**data, "recipient": {**known_fields, "timezone": first_known_zone(recipient.timezone)}}
+    shown = data if look is None else {**data, **looks.variables_of(look)}
+    return {
+        **shown,
+        "recipient": {**known_fields, "timezone": first_known_zone(recipient.timezone)},
+    }
 
 
 def _render_part(
@@ -386,9 +407,10 @@ def _render_part(
     recipient: Recipient,
     variables: Mapping[str, Any],
     *,
+    look: Look | None,
     cache: RenderCache | None = None,
 ) -> str | None:
-    template = templates.find_template(name, version, part, recipient.locale)
+    template = looks.find_template(name, version, part, recipient.locale, look=look)
     if template is None:
         return None
     try:

@@ -288,14 +288,14 @@ def find_template(name: str, version: int, part: Part, locale: str | None) -> Te
     """Return a part's parsed template, or None if there is none. Raises TemplateError."""
     # A derived part is only used with its own source part: HTML written for one body isn't used
     # with the body of a newer version or a nearer language.
-    located = _locate(name, version, part, locale)
+    located = locate(name, version, part, locale)
     return None if located is None else _find_parsed(located.text, part, located.is_turned)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
     """Return the language in which a body is found. None for the template's own, or without one."""
     try:
-        located = _locate(name, version, Part.BODY, locale)
+        located = locate(name, version, Part.BODY, locale)
     except TemplateError:
         return None
     return None if located is None or located.language == DEFAULT_LANGUAGE else located.language
@@ -332,23 +332,25 @@ def get_layout(locale: str | None, *, is_turned: bool = False) -> Template:
 
     Raises TemplateError.
     """
-    return _parse_layout(_layout_source(locale), is_turned)
+    return _parse_layout(layout_source(locale), is_turned)
 
 
 def opening_tag(element: str) -> str:
     """Return an element's opening tag with the layout's style for it."""
-    return inlining.opening_tag(element, css=inlining.extract_style_sheet(_layout_source(None)))
+    return inlining.opening_tag(element, css=inlining.extract_style_sheet(layout_source(None)))
 
 
 def clear() -> None:
     """Clear all cached texts and templates."""
     caches = (read_shipped, _read_layout_words, _shipped_languages, parts_of)
-    for cached in (*caches, _locate, _parse_layout, _find_parsed):
+    for cached in (*caches, locate, _parse_layout, _find_parsed):
         cached.cache_clear()
     _parsed_parts.clear()
 
 
-class _Located(NamedTuple):
+class Located(NamedTuple):
+    """A text of a template, and where it was found."""
+
     text: str
     language: str
     is_turned: bool
@@ -361,19 +363,20 @@ _Texts = tuple[dict[Part, str], str]
 
 # Clients choose the locale, so it isn't a key of the caches that are costly to fill.
 @lru_cache(maxsize=8_192)
-def _locate(name: str, version: int, part: Part, locale: str | None) -> _Located | None:
+def locate(name: str, version: int, part: Part, locale: str | None) -> Located | None:
+    """Return the text of a part in the nearest language, or None. Raises TemplateError."""
     if not TEMPLATE_NAME.fullmatch(name):
         return None
     return _nearest(_sources(name, version, locale), part)
 
 
-def _nearest(sources: Iterable[_Texts], part: Part) -> _Located | None:
+def _nearest(sources: Iterable[_Texts], part: Part) -> Located | None:
     """Return the text of a part in the first of these texts that has it, or its source part."""
     source_part = part.source
     for texts, language in sources:
         if part in texts:
             is_turned = part.is_html and is_right_to_left(language)
-            return _Located(texts[part], language, is_turned)
+            return Located(texts[part], language, is_turned)
         if source_part is not None and source_part in texts:
             return None
     return None
@@ -451,7 +454,7 @@ _parsed_parts = _ParsedParts()
 def _parse(source: str, part: Part, *, is_turned: bool) -> Template:
     if not part.is_html:
         return Template(source, environment=part.environment)
-    layout = _layout_source(None)
+    layout = layout_source(None)
     css = inlining.extract_style_sheet(turn_round(layout) if is_turned else layout)
     return Template(inlining.inline_fragment(source, css=css), environment=HTML_ENVIRONMENT)
 
@@ -462,7 +465,8 @@ def _parse_layout(source: str, is_turned: bool) -> Template:
     return Template(inlining.inline_layout(layout), environment=LAYOUT_ENVIRONMENT)
 
 
-def _layout_source(locale: str | None) -> str:
+def layout_source(locale: str | None) -> str:
+    """Return the built-in layout. Raises TemplateError if it is missing."""
     for language in language_chain(locale, _shipped_languages(LAYOUT)):
         source = read_shipped(LAYOUT, LAYOUT_PART, language)
         if source is not None:

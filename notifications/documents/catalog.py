@@ -90,6 +90,8 @@ class NotificationTypeDocument(TypedDict):
     sms: NotRequired[TypeTextRules | None]
     actions: NotRequired[list[TypeAction] | None]
     approved_templates: list[ApprovedTemplate]
+    brand: NotRequired[str | None]
+    layout: NotRequired[str | None]
     console_send: NotRequired[bool]
     is_active: bool
     created_at: datetime
@@ -109,5 +111,17 @@ class TemplateVersionDocument(TypedDict):
     published_at: NotRequired[datetime]
 
 
+class DesignDocument(TypedDict):
+    """A stored :class:`~notifications.models.catalog.Design`."""
+
+    _id: int
+    partials: dict[str, dict[str, dict[str, str]]]
+    layouts: dict[str, str]
+    brands: dict[str, dict[str, Any]]
+    created_at: datetime
+    created_by: str
+
+
 NOTIFICATION_TYPES = Documents("notification_types", NotificationTypeDocument)
 TEMPLATE_VERSIONS = Documents("template_versions", TemplateVersionDocument)
+DESIGNS = Documents("designs", DesignDocument)

@@ -40,6 +40,14 @@ class StoredPushOptions(TypedDict, total=False):
     android_channel_id: str
 
 
+class StoredLook(TypedDict):
+    """What gives a message its look, in :attr:`ContentDocument.look`."""
+
+    design: int
+    brand: NotRequired[str]
+    layout: NotRequired[str]
+
+
 class ContentDocument(TypedDict):
     """A stored :class:`~notifications.models.notification.Content`."""
 
@@ -56,6 +64,7 @@ class ContentDocument(TypedDict):
     has_own_subject: NotRequired[bool]
     event_at: NotRequired[datetime]
     push: NotRequired[StoredPushOptions]
+    look: NotRequired[StoredLook]
 
 
 class HoldDocument(TypedDict):

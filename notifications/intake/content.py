@@ -14,7 +14,7 @@ from django.conf import settings
 
 from domain.addresses import InvalidAddressError, normalize_email
 from domain.channels import PUSH, Channel
-from domain.content import Attachment, Content, PushOptions, Recipient, attachment_host
+from domain.content import Attachment, Content, Look, PushOptions, Recipient, attachment_host
 from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
@@ -25,10 +25,12 @@ from notifications.store.references import AttemptReference
 from providers.contract import SendRequest
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 
-from ..catalog import types
+from ..catalog import designs, types
+from ..catalog.designs import BRAND_VARIABLE
 from ..catalog.types import TypeConfig
-from ..content import redaction, rendering, text
+from ..content import looks, redaction, rendering, text
 from ..content.engine import RenderCache, TemplateError
+from ..content.templates import SHIPPED_VERSION
 from ..models.notification import SUBJECT_LENGTH
 from ..validation import (
     InvalidLinkError,
@@ -216,25 +218,27 @@ def compose_content(
     given = request.content
     checked = check_content(request, problems)
     subject = checked.subject
-    body, template_id, version = given.body, None, None
+    body, template_id, version = given.body, None, SHIPPED_VERSION
     data: Mapping[str, Any] = request.data
     if body is None:
         template_id, version = _resolve_template(type_config, given.template_id, problems)
-        if template_id is not None:
-            # Masked, because rendered content is stored and shown in many places.
-            names = type_config.sensitive_variables | types.sensitive_variables(template_id)
-            data = redaction.mask(request.data, names)
-            own_subject, body = _render(
-                template_id,
-                version,
-                data=data,
-                recipient=recipient,
-                channels=channels,
-                problems=problems,
-                cache=render_cache,
-            )
-            subject = subject or own_subject
-    elif subject is None:
+    look = _resolve_look(request, type_config, template_id, version, problems)
+    if template_id is not None:
+        # Masked, because rendered content is stored and shown in many places.
+        names = type_config.sensitive_variables | types.sensitive_variables(template_id)
+        data = redaction.mask(request.data, names)
+        own_subject, body = _render(
+            template_id,
+            version,
+            data=data,
+            recipient=recipient,
+            channels=channels,
+            look=look,
+            problems=problems,
+            cache=render_cache,
+        )
+        subject = subject or own_subject
+    elif body is not None and subject is None:
         subject = _first_line(body)
     return Content(
         subject=subject,
@@ -250,7 +254,33 @@ def compose_content(
         has_own_subject=template_id is not None and given.subject is not None,
         event_at=event_at if template_id is not None else None,
         push=PushOptions(**msgspec.structs.asdict(given.push)) if given.push else None,
+        look=look,
     )
+
+
+def _resolve_look(
+    request: NotificationRequest,
+    type_config: TypeConfig,
+    template_id: str | None,
+    version: int,
+    problems: ProblemCollector,
+) -> Look | None:
+    """Return the look of a message: its brand and layout, and the design of its partials.
+
+    None if it has none of them, which then costs nothing.
+    """
+    brand = request.brand or type_config.brand
+    is_dressed = brand is not None or type_config.layout is not None
+    if not is_dressed and not (template_id and looks.has_partials(template_id, version)):
+        return None
+    design = designs.current()
+    if brand is not None and brand not in design.brands:
+        problems.add("/brand", "unknown_brand", "Unknown brand.")
+        return None
+    if brand is not None and BRAND_VARIABLE in request.data:
+        reason = "Reserved for the brand of the message."
+        problems.add(f"/data/{BRAND_VARIABLE}", "reserved", reason)
+    return designs.look_of(design=design, brand=brand, layout=type_config.layout)
 
 
 class CheckedContent(NamedTuple):
@@ -320,11 +350,17 @@ def _render(
     data: Mapping[str, Any],
     recipient: Recipient,
     channels: Sequence[Channel],
+    look: Look | None,
     problems: ProblemCollector,
     cache: RenderCache | None,
 ) -> tuple[str | None, str | None]:
     render = partial(
-        rendering.render_text, name=name, version=version, recipient=recipient, channels=channels
+        rendering.render_text,
+        name=name,
+        version=version,
+        recipient=recipient,
+        channels=channels,
+        look=look,
     )
     try:
         subject, body = render(data=data, render_cache=cache)

@@ -160,6 +160,7 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
             data=data,
             recipient=notification.recipient,
             channels=[channel],
+            look=content.look,
         )
     return rendering.render_message(
         channel=channel,

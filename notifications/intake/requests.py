@@ -221,6 +221,10 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         Meta(description="The part of your system that sends it, for lists.", examples=["shop"]),
     ] = None
     content: ContentRequest = ContentRequest()
+    brand: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(description="Whom it is from. Default: the type's brand.", examples=["acme"]),
+    ] = None
     data: Annotated[
         dict[str, Any],
         Meta(

@@ -52,6 +52,7 @@ class Migration(migrations.Migration):
                 ('has_own_subject', models.BooleanField(default=False)),
                 ('event_at', models.DateTimeField(blank=True, null=True)),
                 ('push', models.JSONField(blank=True, null=True)),
+                ('look', models.JSONField(blank=True, null=True)),
             ],
             options={
                 'abstract': False,
@@ -190,6 +191,8 @@ class Migration(migrations.Migration):
                 ('sms', models.JSONField(blank=True, null=True)),
                 ('actions', models.JSONField(blank=True, null=True)),
                 ('approved_templates', models.JSONField(blank=True, default=list)),
+                ('brand', models.CharField(blank=True, max_length=64, null=True)),
+                ('layout', models.CharField(blank=True, max_length=64, null=True)),
                 ('console_send', models.BooleanField(default=False)),
                 ('is_active', models.BooleanField(default=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
@@ -264,6 +267,22 @@ class Migration(migrations.Migration):
                 'db_table': 'template_versions',
                 'ordering': ('-id',),
                 'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='Design',
+            fields=[
+                ('number', models.IntegerField(db_column='_id', primary_key=True, serialize=False)),
+                ('partials', models.JSONField(blank=True, default=dict)),
+                ('layouts', models.JSONField(blank=True, default=dict)),
+                ('brands', models.JSONField(blank=True, default=dict)),
+                ('created_at', models.DateTimeField()),
+                ('created_by', models.CharField(max_length=160)),
+            ],
+            options={
+                'db_table': 'designs',
+                'ordering': ('-number',),
+                'default_permissions': ('change', 'view'),
             },
         ),
         migrations.CreateModel(

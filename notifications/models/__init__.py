@@ -2,7 +2,7 @@
 
 from .broadcasts import Broadcast
 from .bulk import BulkOperation, OperationResult
-from .catalog import NotificationType, TemplateVersion
+from .catalog import Design, NotificationType, TemplateVersion
 from .notification import (
     Attachment,
     Content,
@@ -32,7 +32,7 @@ from .records import (
 
 __all__ = ["Broadcast"]
 __all__ += ["BulkOperation", "OperationResult"]
-__all__ += ["NotificationType", "TemplateVersion"]
+__all__ += ["Design", "NotificationType", "TemplateVersion"]
 __all__ += ["Attachment", "Content", "Delivery", "ErrorRecord", "Notification"]
 __all__ += ["RecipientCopy"]
 __all__ += [

@@ -69,6 +69,10 @@ class NotificationType(models.Model):
     approved_templates = models.JSONField(default=list, blank=True)
     """WhatsApp templates: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
     "parameters": ["order"]}]``; the parameters are variables, in the order of the placeholders."""
+    brand = optional_text(SLUG_LENGTH)
+    """The brand of messages that name none; missing: none."""
+    layout = optional_text(SLUG_LENGTH)
+    """The frame of its emails; missing: that of the brand, or the built-in one."""
     console_send = models.BooleanField(default=False)
     """Whether staff may send one message of it from the console. Never of a critical type."""
     is_active = models.BooleanField(default=True)
@@ -111,3 +115,26 @@ class TemplateVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type}, version {self.number}"
+
+
+class Design(models.Model):
+    """The brands, layouts, and partials as they were at one time. A design never changes."""
+
+    number = models.IntegerField(primary_key=True, db_column="_id")
+    """Each change makes the design with the next number."""
+    partials = models.JSONField(default=dict, blank=True)
+    """Texts by name, language, and kind: ``{"footer": {"default": {"html": "…"}}}``."""
+    layouts = models.JSONField(default=dict, blank=True)
+    """HTML by name."""
+    brands = models.JSONField(default=dict, blank=True)
+    """Names, logos, colours, and senders by name, as the API takes them."""
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=AUTHOR_LENGTH)
+
+    class Meta:
+        db_table = "designs"
+        ordering = ("-number",)
+        default_permissions = ("change", "view")
+
+    def __str__(self) -> str:
+        return f"Design {self.number}"

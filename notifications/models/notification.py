@@ -67,6 +67,8 @@ class Content(EmbeddedModel):
     """The event of a reminder, whose remaining time is computed when sending."""
     push = models.JSONField(null=True, blank=True)
     """How devices present a push."""
+    look = models.JSONField(null=True, blank=True)
+    """The number of its design, with its brand and layout. Missing if it uses none."""
 
 
 class Hold(EmbeddedModel):

@@ -11,13 +11,14 @@ from typing import Any, Literal, NamedTuple, cast
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from domain.content import Content, PushOptions, Recipient
+from domain.content import Content, Look, PushOptions, Recipient
 from domain.states import OPEN, SUCCEEDED, DeliveryStatus, overall_status
 from notifications.documents.notification import (
     ContentDocument,
     DeliveryDocument,
     NotificationDocument,
     RecipientCopyDocument,
+    StoredLook,
     StoredPushOptions,
 )
 from notifyproject.db.collections import is_duplicate
@@ -32,7 +33,7 @@ from .search_keys import search_keys_of
 ONCE_PER_ENTITY = "ntf_once_per_entity_client"
 _RECIPIENT_FIELDS = [field.name for field in fields(Recipient)]
 _CONTENT_FIELDS = [
-    field.name for field in fields(Content) if field.name not in ("attachments", "push")
+    field.name for field in fields(Content) if field.name not in ("attachments", "push", "look")
 ]
 _recipient_values, _content_values = attrgetter(*_RECIPIENT_FIELDS), attrgetter(*_CONTENT_FIELDS)
 
@@ -269,6 +270,17 @@ def _content(content: Content) -> ContentDocument:
         ]
     if content.push:
         stored["push"] = _push_options(content.push)
+    if content.look:
+        stored["look"] = _look(content.look)
+    return stored
+
+
+def _look(look: Look) -> StoredLook:
+    stored: StoredLook = {"design": look.design}
+    if look.brand is not None:
+        stored["brand"] = look.brand
+    if look.layout is not None:
+        stored["layout"] = look.layout
     return stored
 
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
+from domain.content import Attachment, Content, InterruptionLevel, Look, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from domain.stored import known_member
@@ -10,6 +10,7 @@ from domain.wait_reasons import Hold, WaitReason
 from notifications.documents.notification import (
     DeliveryDocument,
     NotificationDocument,
+    StoredLook,
     StoredPushOptions,
 )
 
@@ -55,7 +56,12 @@ def content_of(document: NotificationDocument) -> Content:
         has_own_subject=stored.get("has_own_subject", False),
         event_at=stored.get("event_at"),
         push=_push_options(stored["push"]) if stored.get("push") else None,
+        look=_look(stored["look"]) if stored.get("look") else None,
     )
+
+
+def _look(stored: StoredLook) -> Look:
+    return Look(design=stored["design"], brand=stored.get("brand"), layout=stored.get("layout"))
 
 
 def _push_options(stored: StoredPushOptions) -> PushOptions:

@@ -34,7 +34,7 @@ S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ERASURE_REASON = "Recipient erased."
 DELETION_REASON = "Deleted by the client."
-TEMPLATE_FIELDS = ("template_id", "template_version")
+TEMPLATE_FIELDS = ("template_id", "template_version", "look")
 """Content fields that an erasure keeps, since they contain no personal data."""
 ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")

@@ -26,6 +26,7 @@ REASONS = {
     "domain/web_push.py": "a public key, and an ID of ours",
     "notifications/broadcasts/fan_out.py": _IDS,
     "notifications/bulk/operation.py": _IDS,
+    "notifications/catalog/designs.py": "an item of a design, which the same response shows",
     "notifications/content/type_files.py": "a type and its texts, which the same response shows",
     "notifications/intake/bulk.py": "a fingerprint, of which only a keyed digest is stored",
     "notifications/intake/idempotency.py": "client and key; a fingerprint that is stored keyed",

@@ -17,7 +17,7 @@ from tests.support.clients.routes import ROUTES, Route, filled, sample_of
 from tests.support.openapi import api_document, resolved
 from tests.support.tables import each_case
 
-MULTILINE = {"body", "description", "parts"}
+MULTILINE = {"body", "description", "footer", "html", "parts"}
 
 
 def texts(schema: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -64,6 +64,9 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "digest": {"window": {"every": "day"}},
     "approved_templates": {"locale": "pt", "name": "lost", "language": "pt_PT"},
     "subscription": BROWSER,
+    "partials": [{"name": "footer", "texts": {}}],
+    "layouts": [{"name": "plain"}],
+    "logo": {"url": "https://cdn.example.com/acme.png"},
 }
 """Required fields of objects that are optional themselves."""
 

@@ -107,10 +107,17 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
         ],
         "example_data": {"parcel": "77", "note": None},
         "schema_mode": "warn",
+        "brand": "acme",
+        "layout": "main",
         "console_send": True,
         "sensitive_variables": [],
         "is_active": False,
     }
+    design = {
+        "layouts": [{"name": "main", "html": "<p>{{ content }}{{ unsubscribe_url }}</p>"}],
+        "brands": [{"name": "acme", "brand": {"name": "Acme"}}],
+    }
+    assert app.post("/design", design).status_code == 200
     assert definition.keys() == set(TypeRequest.__struct_fields__) - TRANSIENT
     assert outcomes(push(app, {**PARCEL, "definition": definition})) == ["created"]
     file = read(app)["parcel_lost"]

@@ -8,6 +8,7 @@ from domain.channels import Channel
 from domain.type_rules import SUPPLIED
 from notifications.catalog import types
 from notifications.catalog.definitions import RESERVED_VARIABLE
+from notifications.catalog.designs import BRAND_VARIABLE
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.catalog.shipped_types import (
     ShippedType,
@@ -95,7 +96,7 @@ def test_name_without_similar_names_is_unknown(name: str) -> None:
 
 
 def test_rules_know_what_the_service_adds_to_data() -> None:
-    assert EVENT_VARIABLES | {DIGEST_VARIABLE, RESERVED_VARIABLE} == SUPPLIED
+    assert EVENT_VARIABLES | {BRAND_VARIABLE, DIGEST_VARIABLE, RESERVED_VARIABLE} == SUPPLIED
 
 
 def test_disabled_type_is_unknown() -> None:

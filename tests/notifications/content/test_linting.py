@@ -52,7 +52,7 @@ def test_valid_template_has_no_faults() -> None:
         ("a\n{{ order", 2, "Expected '}}', found end of file."),
         ("a\n{{ 'order }}", 2, 'Unexpected "\'".'),
         ("a\n{% include 'b' %}", 2, "Unexpected tag 'include'."),
-        ("a\n{% render 'b' %}", 2, "Unexpected tag 'render'."),
+        ("a\n{% include 'b' %}", 2, "Unexpected tag 'include'."),
     ],
 )
 def test_syntax_error_is_reported_with_its_line(source: str, line: int, reason: str) -> None:

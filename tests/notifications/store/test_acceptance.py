@@ -12,7 +12,7 @@ from bson.errors import InvalidDocument
 from pymongo.errors import PyMongoError
 
 from domain.channels import Channel
-from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
+from domain.content import Attachment, Content, InterruptionLevel, Look, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from notifications.store import acceptance, actions
@@ -290,6 +290,7 @@ def test_every_content_field_is_stored() -> None:
         deep_link="app://orders/1",
         payload={"orderId": "1", "lines": [{"sku": "a"}]},
         reply_to="help@example.com",
+        look=Look(design=3, brand="acme", layout="main"),
         attachments=(
             Attachment(
                 url="https://example.com/a.pdf", filename="a.pdf", content_type="application/pdf"

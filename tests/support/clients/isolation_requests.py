@@ -135,6 +135,10 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("limit", "GET"): _words("/limits/held"),
     ("limit", "PUT"): _words("/limits/weekly", WEEKLY),
     ("limit", "DELETE"): _words("/limits/discarded"),
+    ("design", "GET"): _words("/design"),
+    ("design", "POST"): _words(
+        "/design", {"brands": [{"name": "acme", "brand": {"name": "Acme"}}]}
+    ),
     ("type-files", "GET"): _words("/type-files"),
     ("type-files", "POST"): _words(
         "/type-files", {"types": [{"slug": "parcel_found", "definition": KIND}], "publish": True}

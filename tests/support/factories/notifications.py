@@ -13,7 +13,7 @@ from devices.models import Platform
 from devices.preferences import DevicePreferenceChanges, Preferences
 from devices.registration import Registration
 from domain.channels import Channel
-from domain.content import Attachment, Content, Recipient
+from domain.content import Attachment, Content, Look, Recipient
 from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import Category, DeliveryStatus, Priority
@@ -352,6 +352,7 @@ FULL_CONTENT = Content(
     deep_link="app://orders/1",
     payload={"order": "1"},
     reply_to="us@example.com",
+    look=Look(design=3, brand="acme", layout="main"),
     attachments=(
         Attachment(url="https://files.example.com/1", filename="1.pdf", content_type="a/b"),
     ),

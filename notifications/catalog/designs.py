@@ -1,0 +1,210 @@
+"""Brands, layouts, and partials: what they are, and the designs that hold them.
+
+A design has all of them as they were at one time. It never changes: each change makes the next one.
+A notification that uses any has the number of the design that it was accepted with, so that what is
+sent later is what was there then, as with the version of its template.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from domain.content import Look
+from domain.stored import struct_from_stored
+from notifyproject.platform.cache import SharedCache
+
+from ..documents.catalog import DESIGNS, DesignDocument
+from ..models.catalog import NAME_LENGTH, SLUG_LENGTH
+
+MAX_CACHED_DESIGNS = 64
+MAX_FOOTER = 500
+MAX_LOGO_WIDTH = 480
+BRAND_VARIABLE = "brand"
+"""The name under which templates access the brand of their message."""
+_NEWEST = [("_id", -1)]
+
+Colour = Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z", examples=["#4f46e5"])]
+ImageUrl = Annotated[str, Meta(min_length=1, max_length=2048)]
+Texts = Mapping[str, Mapping[str, str]]
+"""The texts of a partial by language and kind."""
+
+
+class Kind(StrEnum):
+    """What a design has."""
+
+    PARTIAL = "partial"
+    LAYOUT = "layout"
+    BRAND = "brand"
+
+
+class TextKind(StrEnum):
+    """What a text of a partial is for."""
+
+    TEXT = "text"
+    """Every part that isn't HTML."""
+    HTML = "html"
+
+
+class Palette(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The colours of an email."""
+
+    background: Colour = "#f3f4f6"
+    """Around the card."""
+    surface: Colour = "#ffffff"
+    """Of the card with the text."""
+    text: Colour = "#374151"
+    muted: Colour = "#4b5563"
+    """Of the name above the card, and of the footer below it."""
+    accent: Colour = "#4f46e5"
+    """Of links, and behind the label of a button."""
+    on_accent: Colour = "#ffffff"
+    """Of the label of a button."""
+
+
+class DarkPalette(Palette, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The colours of an email in dark mode, where the mail program lets the sender choose."""
+
+    background: Colour = "#111827"
+    surface: Colour = "#1f2937"
+    text: Colour = "#e5e7eb"
+    muted: Colour = "#cbd5e1"
+    accent: Colour = "#a5b4fc"
+    on_accent: Colour = "#111827"
+
+
+class Colours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A palette for each mode."""
+
+    light: Palette = Palette()
+    dark: DarkPalette = DarkPalette()
+
+
+class Logo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The picture above an email, in place of the sender's name."""
+
+    url: Annotated[ImageUrl, Meta(examples=["https://cdn.example.com/acme.png"])]
+    dark_url: Annotated[
+        ImageUrl | None,
+        Meta(description="For dark mode, where the mail program can choose; null: the same."),
+    ] = None
+    width: Annotated[int, Meta(ge=16, le=MAX_LOGO_WIDTH, description="In pixels.")] = 120
+
+
+class BrandRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who a message is from: name, logo, colours, and sender."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, examples=["Acme"])]
+    logo: Logo | None = None
+    colours: Colours = Colours()
+    footer: Annotated[
+        str, Meta(max_length=MAX_FOOTER, description="Below each email, such as your address.")
+    ] = ""
+    layout: Annotated[
+        Annotated[str, Meta(max_length=SLUG_LENGTH)] | None,
+        Meta(description="The frame of emails whose type names none; null: the built-in one."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """All brands, layouts, and partials. Number 0 has none."""
+
+    number: int = 0
+    partials: Mapping[str, Texts] = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    brands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def items(self, kind: Kind) -> Mapping[str, Any]:
+        """Return what it has of a kind, by name."""
+        by_kind: Mapping[Kind, Mapping[str, Any]] = {
+            Kind.PARTIAL: self.partials,
+            Kind.LAYOUT: self.layouts,
+            Kind.BRAND: self.brands,
+        }
+        return by_kind[kind]
+
+    def brand(self, name: str) -> BrandRequest:
+        """Return a brand, with defaults for what it leaves out."""
+        return struct_from_stored(BrandRequest, self.brands[name])
+
+
+class UnknownDesignError(LookupError):
+    """No such design is stored."""
+
+
+def current() -> Design:
+    """Return the design that new notifications use."""
+    return _newest.get()
+
+
+@lru_cache(maxsize=MAX_CACHED_DESIGNS)
+def numbered(number: int) -> Design:
+    """Return a design, cached. Raises UnknownDesignError."""
+    if number == 0:
+        return Design()
+    document = DESIGNS().find_one({"_id": number})
+    if document is None:
+        raise UnknownDesignError
+    return _design(document)
+
+
+def read_newest() -> Design:
+    """Return the newest design, uncached."""
+    document = next(iter(DESIGNS().find().sort(_NEWEST).limit(1)), None)
+    return _design(document) if document else Design()
+
+
+def revision_of(content: Any) -> str:
+    """Return a digest of an item of a design, by which a change names what it replaces."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def look_of(*, design: Design, brand: str | None = None, layout: str | None = None) -> Look:
+    """Return the look of a message with a brand, and a layout of its type."""
+    if layout is None and brand is not None:
+        layout = design.brands[brand].get("layout")
+    return Look(design=design.number, brand=brand, layout=layout)
+
+
+def brand_variable(brand: BrandRequest) -> dict[str, Any]:
+    """Return what templates know of a brand, as the variable of this name."""
+    logo = brand.logo
+    return {
+        "name": brand.name,
+        "logo_url": logo.url if logo else "",
+        "logo_dark_url": (logo.dark_url or "") if logo else "",
+        "logo_width": logo.width if logo else 0,
+        "footer": brand.footer,
+        "colours": msgspec.to_builtins(brand.colours),
+    }
+
+
+def invalidate() -> None:
+    """Make every process reload the newest design. Raises PyMongoError."""
+    _newest.invalidate()
+
+
+def clear() -> None:
+    """Forget all designs of this process."""
+    numbered.cache_clear()
+    _newest.clear()
+
+
+def _design(document: DesignDocument) -> Design:
+    return Design(
+        number=document["_id"],
+        partials=document["partials"],
+        layouts=document["layouts"],
+        brands=document["brands"],
+    )
+
+
+_newest = SharedCache("designs", read_newest)

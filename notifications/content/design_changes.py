@@ -1,0 +1,372 @@
+"""Changes of brands, layouts, and partials: checked with all that uses them, and stored at once."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from pymongo.errors import DuplicateKeyError
+
+from domain.content import Look
+
+from ..catalog import designs
+from ..catalog.designs import BrandRequest, Design, Kind, TextKind
+from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES, NotificationTypeDocument
+from ..validation import (
+    MAX_PROBLEMS,
+    FieldProblem,
+    InvalidLinkError,
+    InvalidRequestError,
+    ProblemCollector,
+    check_image_url,
+    pointer_token,
+)
+from . import inlining, linting, looks, partials, type_files
+from .engine import TemplateError
+from .partials import NAME
+from .templates import DEFAULT_LANGUAGE, LAYOUT_PART, STORED_LANGUAGE, Part, layout_words
+from .type_files import TypeContent
+
+MAX_ITEMS = 200
+"""Brands, layouts, and partials together."""
+MAX_CHARACTERS = 2 * 1024 * 1024
+"""Of all texts of a design, which is one document."""
+MAX_INSERT_ATTEMPTS = 100
+REQUIRED = {
+    "{{ content }}": re.compile(r"\{\{-?\s*content\s*-?\}\}"),
+    "{{ unsubscribe_url }}": re.compile(r"\bunsubscribe_url\b"),
+}
+"""What each layout shows: without it, a message has no text, or nobody can unsubscribe."""
+_TEXT_PART = Part.BODY
+_EXAMPLE: Mapping[str, Any] = {
+    "subject": "Example",
+    "content": "<p>Example.</p>",
+    "styles": "",
+    "heading": "Example",
+    "image_url": "https://example.com/image.png",
+    "deep_link": "https://example.com/",
+    "unsubscribe_url": "https://example.com/unsubscribe",
+    "language": "en",
+    "preheader": "Example",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A brand, a layout, or a partial to store. ``content`` None: it is removed.
+
+    ``replaces`` is the revision that it was made from; None: it is new.
+    """
+
+    kind: Kind
+    name: str
+    content: Any
+    replaces: str | None
+    pointer: str
+    """Of the change in its request."""
+
+
+class Outcome(StrEnum):
+    """What a change does."""
+
+    UNCHANGED = "unchanged"
+    CREATED = "created"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A design after changes, not stored yet, and what each of them does."""
+
+    design: Design
+    outcomes: Sequence[Outcome]
+    has_changes: bool = False
+
+
+class DesignConflictError(Exception):
+    """Items have changed since the revisions that the changes name."""
+
+    def __init__(self, pointers: Sequence[str]) -> None:
+        super().__init__("the design has changed")
+        self.pointers = tuple(pointers)
+
+
+def plan(changes: Sequence[Change], *, before: Design) -> Planned:
+    """Return the design after changes. Nothing is written.
+
+    Raises InvalidRequestError with every problem, and DesignConflictError.
+    """
+    outcomes: list[Outcome] = []
+    conflicts: list[str] = []
+    items: dict[Kind, dict[str, Any]] = {kind: {**before.items(kind)} for kind in Kind}
+    for change in changes:
+        present = items[change.kind].get(change.name)
+        outcome = _outcome_of(present, change.content)
+        outcomes.append(outcome)
+        was = None if present is None else designs.revision_of(present)
+        if outcome is not Outcome.UNCHANGED and was != change.replaces:
+            conflicts.append(change.pointer)
+        if change.content is None:
+            items[change.kind].pop(change.name, None)
+        else:
+            items[change.kind][change.name] = change.content
+    after = Design(
+        number=before.number + 1,
+        partials=items[Kind.PARTIAL],
+        layouts=items[Kind.LAYOUT],
+        brands=items[Kind.BRAND],
+    )
+    changed = [
+        change
+        for change, outcome in zip(changes, outcomes, strict=True)
+        if outcome is not Outcome.UNCHANGED
+    ]
+    _raise_if_any([*_find_misnamed(changes), *_find_problems(changed, after)])
+    if conflicts:
+        raise DesignConflictError(conflicts)
+    if not changed:
+        return Planned(design=before, outcomes=outcomes)
+    _raise_if_any([*_find_broken_uses(changed, before, after)])
+    return Planned(design=after, outcomes=outcomes, has_changes=True)
+
+
+def store(changes: Sequence[Change], *, created_by: str, now: datetime) -> Planned:
+    """Store the design after changes, for new notifications. Raises as :func:`plan` does."""
+    for _ in range(MAX_INSERT_ATTEMPTS):
+        planned = plan(changes, before=designs.read_newest())
+        if not planned.has_changes:
+            return planned
+        design = planned.design
+        try:
+            DESIGNS().insert_one(
+                {
+                    "_id": design.number,
+                    "partials": {name: _plain(texts) for name, texts in design.partials.items()},
+                    "layouts": {**design.layouts},
+                    "brands": {name: {**brand} for name, brand in design.brands.items()},
+                    "created_at": now,
+                    "created_by": created_by,
+                }
+            )
+        except DuplicateKeyError:
+            # Another change made this number. Ours are checked against it.
+            continue
+        designs.invalidate()
+        return planned
+    raise DesignConflictError([change.pointer for change in changes])
+
+
+def _raise_if_any(problems: Sequence[FieldProblem]) -> None:
+    if problems:
+        raise InvalidRequestError(problems[:MAX_PROBLEMS])
+
+
+def _find_misnamed(changes: Sequence[Change]) -> Iterator[FieldProblem]:
+    for change in changes:
+        if NAME.fullmatch(change.name) is None:
+            reason = "Must be 1 to 64 lower-case letters, digits, hyphens, and underscores."
+            yield FieldProblem(f"{change.pointer}/name", "invalid_name", reason)
+
+
+def _plain(texts: designs.Texts) -> dict[str, dict[str, str]]:
+    return {language: {**by_kind} for language, by_kind in texts.items()}
+
+
+def _outcome_of(present: Any, content: Any) -> Outcome:
+    if present == content:
+        return Outcome.UNCHANGED
+    if content is None:
+        return Outcome.REMOVED
+    return Outcome.CREATED if present is None else Outcome.CHANGED
+
+
+def _find_problems(changed: Sequence[Change], after: Design) -> Iterator[FieldProblem]:
+    """Yield what is wrong with the changed items themselves."""
+    if sum(len(after.items(kind)) for kind in Kind) > MAX_ITEMS:
+        reason = f"At most {MAX_ITEMS} brands, layouts, and partials together."
+        yield FieldProblem("", "too_many", reason)
+    if len(msgspec.json.encode([after.partials, after.layouts, after.brands])) > MAX_CHARACTERS:
+        yield FieldProblem("", "too_long", "All texts together have at most 2 MB.")
+    for change in changed:
+        if change.content is None or NAME.fullmatch(change.name) is None:
+            continue
+        if change.kind is Kind.PARTIAL:
+            yield from _find_faults_of_partial(change, after)
+        elif change.kind is Kind.LAYOUT:
+            yield from _find_faults_of_layout(change, after)
+        else:
+            yield from _find_faults_of_brand(change, after)
+
+
+def _find_faults_of_partial(change: Change, after: Design) -> Iterator[FieldProblem]:
+    htmls: dict[str, str] = {}
+    for language, texts in change.content.items():
+        pointer = f"{change.pointer}/texts/{pointer_token(language)}"
+        if language != DEFAULT_LANGUAGE and not STORED_LANGUAGE.fullmatch(language):
+            reason = "Expected default, or a language such as pt or pt-BR."
+            yield FieldProblem(pointer, "invalid_locale", reason)
+            continue
+        for kind, source in texts.items():
+            part = LAYOUT_PART if kind == TextKind.HTML else _TEXT_PART
+            calling = f"{{% render '{change.name}' %}}"
+            # By itself for its lines, and as a template has it.
+            faults = linting.lint_source(part, source, language, after)
+            for fault in faults or linting.lint_source(part, calling, language, after):
+                yield FieldProblem(f"{pointer}/{kind}", fault.code, fault.text)
+            if part is LAYOUT_PART and not faults:
+                htmls[f"{pointer}/{kind}"] = source
+    yield from _dry_run(htmls, is_layout=False)
+
+
+def _find_faults_of_layout(change: Change, after: Design) -> Iterator[FieldProblem]:
+    pointer = f"{change.pointer}/html"
+    source, faults = change.content, 0
+    for fault in linting.lint_source(LAYOUT_PART, source, DEFAULT_LANGUAGE, after):
+        faults += 1
+        yield FieldProblem(pointer, fault.code, fault.text)
+    if faults:
+        return
+    expanded = looks.expand(source, LAYOUT_PART, DEFAULT_LANGUAGE, after).text
+    for name, required in REQUIRED.items():
+        if not required.search(expanded):
+            reason = f"A layout has {name}."
+            faults += 1
+            yield FieldProblem(pointer, "required", reason)
+    html = looks.with_colours(expanded, None)
+    if faults:
+        return
+    if problems := [*_dry_run({pointer: html}, is_layout=True)]:
+        yield from problems
+        return
+    try:
+        shown = looks.layout_variables(Look(design=0), "Example")
+        example = {**_EXAMPLE, **shown, "words": layout_words(None)}
+        looks.parse_layout(html, is_own=False).render(example)
+    except TemplateError as problem:
+        yield FieldProblem(pointer, problem.code, problem.text)
+
+
+def _dry_run(htmls: Mapping[str, str], *, is_layout: bool) -> Iterator[FieldProblem]:
+    """Inline HTML in a child process, by the pointers to it. Yield the problem of the first."""
+    prepared: dict[str, str] = {}
+    for pointer, source in htmls.items():
+        try:
+            prepared[pointer] = inlining.extract_liquid(source)[0]
+        except TemplateError as problem:
+            yield FieldProblem(pointer, problem.code, problem.text)
+    if not prepared:
+        return
+    inlined, failure = inlining.dry_run([*prepared.values()], css="", is_layout=is_layout)
+    if failure is not None:
+        yield FieldProblem([*prepared][len(inlined)], "too_complex", failure)
+
+
+def _find_faults_of_brand(change: Change, after: Design) -> Iterator[FieldProblem]:
+    brand = msgspec.convert(change.content, BrandRequest)
+    problems, pointer = ProblemCollector(), f"{change.pointer}/brand"
+    problems.check_one_line(brand.name, f"{pointer}/name")
+    if not brand.name.strip():
+        problems.add(f"{pointer}/name", "blank", "Must not be blank.")
+    for line in brand.footer.splitlines():
+        problems.check_one_line(line, f"{pointer}/footer")
+    if brand.logo is not None:
+        _check_image(brand.logo.url, f"{pointer}/logo/url", problems)
+        if brand.logo.dark_url is not None:
+            _check_image(brand.logo.dark_url, f"{pointer}/logo/dark_url", problems)
+    if brand.layout is not None and brand.layout not in after.layouts:
+        problems.add(f"{pointer}/layout", "unknown_layout", "Unknown layout.")
+    yield from problems.problems
+
+
+def _check_image(url: str, pointer: str, problems: ProblemCollector) -> None:
+    try:
+        check_image_url(url)
+    except InvalidLinkError as problem:
+        problems.add(pointer, "invalid_url", str(problem))
+        return
+    if urlsplit(url).path.lower().endswith((".svg", ".webp")):
+        reason = "Mail programs don't show this format: use PNG, JPEG, or GIF."
+        problems.add(pointer, "invalid_image", reason)
+
+
+def _find_broken_uses(
+    changed: Sequence[Change], before: Design, after: Design
+) -> Iterator[FieldProblem]:
+    """Yield what the changes break: other items of the design, and types that use them."""
+    by_name = {(change.kind, change.name): change for change in changed}
+    removed = {key: change for key, change in by_name.items() if change.content is None}
+    for (kind, name), change in removed.items():
+        users = _users_of(kind, name, after)
+        if users:
+            yield FieldProblem(change.pointer, "in_use", f"Used by {', '.join(users[:5])}.")
+    documents = list(NOTIFICATION_TYPES().find())
+    contents = type_files.read_contents(documents)
+    for document, content in zip(documents, contents, strict=True):
+        named = [(Kind.BRAND, document.get("brand")), (Kind.LAYOUT, document.get("layout"))]
+        gone = [removed[kind, name] for kind, name in named if name and (kind, name) in removed]
+        for change in gone:
+            yield FieldProblem(change.pointer, "in_use", f"Used by the type {content.slug}.")
+        if not gone:
+            yield from _find_broken_texts(document, content, by_name, before, after)
+
+
+def _find_broken_texts(
+    document: NotificationTypeDocument,
+    content: TypeContent,
+    changes: Mapping[tuple[Kind, str], Change],
+    before: Design,
+    after: Design,
+) -> Iterator[FieldProblem]:
+    """Yield why a type's texts can't be rendered any more, at one of the changed partials."""
+    texts = [text for by_part in content.parts.values() for text in by_part.values()]
+    rendered = sorted(_all_rendered(texts, before))
+    changed = [changes[Kind.PARTIAL, name] for name in rendered if (Kind.PARTIAL, name) in changes]
+    if not changed:
+        return
+    faults = linting.lint_parts(
+        content.slug, document, content.parts, design=after, has_dry_run=False
+    )
+    for fault in faults[:1]:
+        reason = f"The type {content.slug} can't use it: {fault.place}"
+        yield FieldProblem(changed[0].pointer, "in_use", reason)
+
+
+def _users_of(kind: Kind, name: str, design: Design) -> list[str]:
+    """Return the items of a design that use another one."""
+    if kind is Kind.LAYOUT:
+        return [f"the brand {n}" for n, brand in design.brands.items() if brand["layout"] == name]
+    if kind is Kind.BRAND:
+        return []
+    users = [
+        f"the partial {other}"
+        for other, by_language in design.partials.items()
+        if name in _rendered(text for texts in by_language.values() for text in texts.values())
+    ]
+    return users + [
+        f"the layout {other}" for other, html in design.layouts.items() if name in _rendered([html])
+    ]
+
+
+def _rendered(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in partials.rendered_names(text)}
+
+
+def _all_rendered(texts: Iterable[str], design: Design) -> set[str]:
+    """Return the partials that texts render, also by other partials."""
+    found: set[str] = set()
+    waiting = _rendered(texts)
+    while waiting:
+        found |= waiting
+        inner = (
+            text
+            for name in waiting
+            for by_kind in design.partials.get(name, {}).values()
+            for text in by_kind.values()
+        )
+        waiting = _rendered(inner) - found
+    return found
