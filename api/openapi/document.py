@@ -70,6 +70,7 @@ RESOURCES = (
     "limits",
     "rooms",
     "types",
+    "design",
     "type-files",
 )
 """The first segments of the paths, in the order of the document."""

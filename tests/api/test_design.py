@@ -85,7 +85,13 @@ def revision(app: App, kind: str, name: str) -> str:
 def define(app: App, parts: dict[str, str], **fields: Any) -> None:
     """Create the type ``parcel`` with a published template."""
     definition = {**TYPE, "example_data": {"name": "Ada"}, **fields}
-    file = {"slug": "parcel", "definition": definition, "parts": {"default": parts}}
+    stored = app.get("/type-files", limit=100).json()["results"]
+    file = {
+        "slug": "parcel",
+        "revision": next((each["revision"] for each in stored if each["slug"] == "parcel"), None),
+        "definition": definition,
+        "parts": {"default": parts},
+    }
     answer = app.post("/type-files", {"types": [file], "publish": True})
     assert answer.status_code == 200, answer.json()
 
