@@ -21,7 +21,7 @@ from domain.channels import Channel
 from domain.plans import Until
 from domain.retry import MAX_RETRIES, UnknownPolicy
 from domain.states import SchemaMode
-from notifications.catalog import definitions, plans, schemas, types
+from notifications.catalog import definitions, designs, plans, schemas, types
 from notifications.catalog.definitions import (
     ActionRequest,
     TypeRequest,
@@ -108,6 +108,18 @@ class SchemaField(JsonTextField):
 
 def _room_choices() -> list[tuple[str, str]]:
     return [("", "None"), *((slug, slug) for slug in rooms.find_rooms())]
+
+
+def _brand_choices() -> list[tuple[str, str]]:
+    found = designs.current().brands.items()
+    return [("", "None"), *((name, brand["name"]) for name, brand in sorted(found))]
+
+
+def _layout_choices() -> list[tuple[str, str]]:
+    return [
+        ("", "That of the brand"),
+        *((name, name) for name in sorted(designs.current().layouts)),
+    ]
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -203,6 +215,18 @@ class NotificationTypeForm(forms.ModelForm):
     )
     plan = plan_field()
     digest = DigestField()
+    brand = forms.ChoiceField(
+        required=False,
+        choices=_brand_choices,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Whom messages are from that name no brand.",
+    )
+    layout = forms.ChoiceField(
+        required=False,
+        choices=_layout_choices,
+        widget=UnfoldAdminSelectWidget,
+        help_text="The frame of its emails.",
+    )
     room = forms.ChoiceField(
         required=False,
         choices=_room_choices,
@@ -261,6 +285,14 @@ class NotificationTypeForm(forms.ModelForm):
     def clean_room(self) -> str | None:
         """Return the room or None."""
         return self.cleaned_data["room"] or None
+
+    def clean_brand(self) -> str | None:
+        """Return the brand or None."""
+        return self.cleaned_data["brand"] or None
+
+    def clean_layout(self) -> str | None:
+        """Return the layout or None."""
+        return self.cleaned_data["layout"] or None
 
     def clean_fallback_channel(self) -> str | None:
         """Return the channel or None."""

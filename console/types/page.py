@@ -60,6 +60,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
             "notify_before_seconds",
             "console_send",
         ),
+        section("Look", "brand", "layout"),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
         section("Plan", "plan_until", "plan", "fallback_channel", "fallback_after_seconds"),
         section("Digest", "digest"),

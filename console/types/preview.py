@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ from domain.states import Category
 from notifications.catalog import types
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.catalog.texts import encode_text, price_at_home
-from notifications.content import rendering, templates
+from notifications.content import looks, rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
@@ -137,11 +137,19 @@ def _messages(
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)
     content = CLIENT_CONTENT
-    if rendering.exists(slug, version=version):
+    has_template = rendering.exists(slug, version=version)
+    look = looks.find_look(
+        name=slug if has_template else None,
+        version=version,
+        brand=document.get("brand"),
+        layout=document.get("layout"),
+    )
+    if has_template:
         subject, body = rendering.render_text(
-            name=slug, version=version, data=data, recipient=person
+            name=slug, version=version, data=data, recipient=person, look=look
         )
         content = Content(subject=subject, body=body, template_id=slug, template_version=version)
+    content = replace(content, look=look)
     unsubscribe = UNSUBSCRIBE if document["category"] == Category.MARKETING else None
     return {
         channel: rendering.render_message(

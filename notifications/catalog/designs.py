@@ -139,6 +139,10 @@ class UnknownDesignError(LookupError):
     """No such design is stored."""
 
 
+class UnknownBrandError(LookupError):
+    """There is no such brand."""
+
+
 def current() -> Design:
     """Return the design that new notifications use."""
     return _newest.get()
@@ -168,9 +172,16 @@ def revision_of(content: Any) -> str:
 
 
 def look_of(*, design: Design, brand: str | None = None, layout: str | None = None) -> Look:
-    """Return the look of a message with a brand, and a layout of its type."""
+    """Return the look of a message with a brand, and a layout of its type.
+
+    Raises UnknownBrandError.
+    """
+    if brand is not None and brand not in design.brands:
+        raise UnknownBrandError
     if layout is None and brand is not None:
         layout = design.brands[brand].get("layout")
+    if layout not in design.layouts:
+        layout = None
     return Look(design=design.number, brand=brand, layout=layout)
 
 

@@ -99,6 +99,20 @@ def has_partials(name: str, version: int) -> bool:
     return any(partials.has_partials(text) for by_part in texts for text in by_part.values())
 
 
+def find_look(
+    *, name: str | None, version: int, brand: str | None, layout: str | None
+) -> Look | None:
+    """Return the look that a message with a template, a brand, and a layout has now.
+
+    None if it has none of them and no partials, which then reads nothing. Raises
+    UnknownBrandError.
+    """
+    is_dressed = brand is not None or layout is not None
+    if not is_dressed and not (name and has_partials(name, version)):
+        return None
+    return designs.look_of(design=designs.current(), brand=brand, layout=layout)
+
+
 def expand(source: str, part: Part, language: str, design: Design) -> Expanded:
     """Return a part with its partials, in its language. Raises TemplateError."""
     kind = TextKind.HTML if part.is_html else TextKind.TEXT

@@ -25,8 +25,8 @@ from notifications.store.references import AttemptReference
 from providers.contract import SendRequest
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 
-from ..catalog import designs, types
-from ..catalog.designs import BRAND_VARIABLE
+from ..catalog import types
+from ..catalog.designs import BRAND_VARIABLE, UnknownBrandError
 from ..catalog.types import TypeConfig
 from ..content import looks, redaction, rendering, text
 from ..content.engine import RenderCache, TemplateError
@@ -270,17 +270,17 @@ def _resolve_look(
     None if it has none of them, which then costs nothing.
     """
     brand = request.brand or type_config.brand
-    is_dressed = brand is not None or type_config.layout is not None
-    if not is_dressed and not (template_id and looks.has_partials(template_id, version)):
-        return None
-    design = designs.current()
-    if brand is not None and brand not in design.brands:
+    try:
+        look = looks.find_look(
+            name=template_id, version=version, brand=brand, layout=type_config.layout
+        )
+    except UnknownBrandError:
         problems.add("/brand", "unknown_brand", "Unknown brand.")
         return None
     if brand is not None and BRAND_VARIABLE in request.data:
         reason = "Reserved for the brand of the message."
         problems.add(f"/data/{BRAND_VARIABLE}", "reserved", reason)
-    return designs.look_of(design=design, brand=brand, layout=type_config.layout)
+    return look
 
 
 class CheckedContent(NamedTuple):
