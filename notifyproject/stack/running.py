@@ -32,6 +32,11 @@ STOP_SECONDS = 6.0
 DOWN_SECONDS = 12
 SLACK_BOT = "xoxb-local-stack"
 """The sandbox accepts it; it isn't secret."""
+COLLECT_STATIC = Program(
+    name="collectstatic",
+    command=(sys.executable, "-m", "django", "collectstatic", "--no-input", "--verbosity", "0"),
+    is_forked=True,
+)
 LOCAL_MODULES = ("sandbox.__main__", "whitenoise.storage")
 """What only the programs of a local stack need."""
 
@@ -69,13 +74,14 @@ def up(*, port: int, with_examples: bool) -> None:
         # For other processes of this checkout, such as ``manage.py notify``.
         STACK_FILE.touch(mode=0o600)
         STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": environment}))
+        # Meanwhile, the servers become ready. The web looks for static files when it is loaded.
+        supervisor.run_once([COLLECT_STATIC])
         if forking.IS_SAFE:
-            # Meanwhile, the servers become ready.
             loading.load(LOCAL_MODULES)
         for server, process in started:
             read_output = partial(supervisor.last_lines, server.name)
             server.wait(timeout=60, process=process, read_output=read_output)
-        supervisor.run_once(_preparations([server for server, _ in started]))
+        supervisor.run_once([_migration([server for server, _ in started])])
         output.print_lines("database and static files are ready")
         for program in programs(addresses):
             supervisor.start(program)
@@ -273,15 +279,11 @@ def _supervise(supervisor: Supervisor, server: servers.Server) -> Process:
     return supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
 
 
-def _preparations(started: Collection[servers.Server]) -> list[Program]:
+def _migration(started: Collection[servers.Server]) -> Program:
     own = [("--mongod", str(server.port)) for server in started if server.name == MONGOD]
     module = "notifyproject.stack.prepare"
     migrate = [sys.executable, "-m", module, *itertools.chain(*own)]
-    collect = [*(sys.executable, "-m", "django", "collectstatic"), "--no-input", "--verbosity", "0"]
-    return [
-        Program(name="migrate", command=migrate, is_forked=True),
-        Program(name="collectstatic", command=collect, is_forked=True),
-    ]
+    return Program(name="migrate", command=migrate, is_forked=True)
 
 
 def _first_run(addresses: Addresses, *, with_examples: bool) -> Program:

@@ -1,10 +1,18 @@
-"""What the local stack sets for its programs."""
+"""What the local stack sets for its programs, and in which order it starts."""
 
+import io
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from api.inbox import cors
 from notifyproject.settings.environment import read
+from notifyproject.stack import running
 from notifyproject.stack.running import Addresses, own_settings
+from notifyproject.stack.servers import free_port
+from notifyproject.supervision import forking, loading
+from notifyproject.supervision.supervisor import Supervisor
 from tests.support.tables import each_case
 
 ADDRESSES = Addresses(port=8000)
@@ -52,3 +60,25 @@ def test_variable_of_the_environment_replaces_the_stacks_own(name: str, own: str
     assert own_settings(ADDRESSES, keys=KEYS, environ={})[name] == own
     found = own_settings(ADDRESSES, keys=KEYS, environ={name: "https://tunnel.example.com"})
     assert found[name] == "https://tunnel.example.com"
+
+
+def test_static_files_are_there_when_the_web_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The web looks for them once. At the first start there are none before."""
+    ran: list[str] = []
+
+    def run_once(_supervisor: Any, programs: Any) -> None:
+        ran.extend(program.name for program in programs)
+
+    def load(_modules: Any) -> None:
+        raise running.StackError(f"loaded after {ran}")
+
+    monkeypatch.setattr(running, "STACK_FILE", tmp_path / "stack.json")
+    monkeypatch.setattr(running, "_lock", io.BytesIO)
+    monkeypatch.setattr(running, "_start_servers", lambda *_: ([], {}))
+    monkeypatch.setattr(Supervisor, "run_once", run_once)
+    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(forking, "IS_SAFE", True)
+    with pytest.raises(running.StackError, match=r"loaded after \['collectstatic'\]"):
+        running.up(port=free_port(), with_examples=False)
