@@ -1,17 +1,21 @@
 """The set-up wizard tries each account by calls that send nothing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
 
 from notifyproject.settings.environment import read
+from providers import email_setup
 from providers.discovery import SPECS
+from providers.http import Request, Response
 from providers.setup_check import RejectedError
 from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box
+from tests.support.tables import each_case
 
 GOOD: Mapping[str, Mapping[str, str]] = {
     "postmark": {"POSTMARK_SERVER_TOKEN": "a-token-of-tests", "POSTMARK_URL": "{}/postmark"},
@@ -75,3 +79,44 @@ def test_key_of_resend_that_may_only_send_is_accepted(box: Box) -> None:
 def test_wrong_domain_or_url_of_mailgun_is_rejected(wrong: dict[str, str], box: Box) -> None:
     with pytest.raises(RejectedError, match="check the key, the domain"):
         check("mailgun", box, **{n: v.format(box.sandbox.url) for n, v in wrong.items()})
+
+
+SAMPLES: Mapping[str, tuple[Mapping[str, str], Callable[[Any], object]]] = {
+    "brevo": (
+        {"BREVO_API_KEY": "xkeysib-of-tests"},
+        lambda mail: mail["headers"]["X-Sib-Sandbox"] == "drop",
+    ),
+    "mailjet": (
+        {"MAILJET_API_KEY": "k" * 32, "MAILJET_SECRET_KEY": "s" * 32},
+        lambda mail: mail["SandboxMode"] is True,
+    ),
+    "sparkpost": (
+        {"SPARKPOST_API_KEY": "k" * 40},
+        lambda mail: (
+            [r["address"]["email"] for r in mail["recipients"]]
+            == ["shop@example.com.sink.sparkpostmail.com"]
+        ),
+    ),
+}
+
+
+@each_case("name", SAMPLES)
+def test_mail_of_the_wizard_says_that_it_is_a_test(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As these providers document it: they have no call that examines a mail without sending it."""
+    sent: list[Request] = []
+
+    def fetch(_label: str, request: Request) -> Response:
+        sent.append(request)
+        return Response(status=400 if len(sent) > 1 else 200, headers={}, body=b"{}")
+
+    monkeypatch.setattr(email_setup, "fetch", fetch)
+    values, is_test = SAMPLES[name]
+    found = SPECS[name].check
+    assert found is not None
+    environment = read({"EMAIL_FROM": "Shop <shop@example.com>", **values})
+    found(environment)
+    assert is_test(msgspec.json.decode(sent[0].body))
+    with pytest.raises(RejectedError, match="responded with 400: check the key and the sender"):
+        found(environment)
