@@ -20,8 +20,11 @@ function resolved(part) {
   return resolved(document.components[section][name]);
 }
 
-/** Remove what makes only comments, which would be most of the package's size. */
+/** Remove what makes only comments, which would be most of the package's size. A field with a default is always there. */
 function withoutNotes(schema, sent) {
+  const { properties = {}, required = [] } = schema;
+  const always = Object.keys(properties).filter((name) => "default" in properties[name] && !required.includes(name));
+  if (always.length) schema.required = [...required, ...always];
   for (const [key, value] of Object.entries(schema)) {
     if (key === "properties") for (const one of Object.values(value)) withoutNotes(one, sent);
     else if (NOTES.includes(key)) delete schema[key];

@@ -149,12 +149,12 @@ class Notifier:
         ``list_page`` is the function ``sync`` of a generated module that lists something, such as
         ``list_notifications.sync``, and ``filters`` are its arguments. Raises as ``send`` does.
         """
-        cursor: str | None = ""
-        while cursor is not None:
+        while True:
             page = self._page(list_page, filters)
             yield from page.results
-            cursor = page.next_
-            filters = {**filters, "cursor": cursor}
+            if page.next_ is None:
+                return
+            filters = {**filters, "cursor": page.next_}
 
     def _page(
         self,
@@ -273,13 +273,13 @@ class AsyncNotifier:
         self, list_page: Callable[..., Awaitable[Page[Item] | ProblemView | None]], **filters: Any
     ) -> AsyncIterator[Item]:
         """Yield the items of a list, as :meth:`Notifier.iterate`, but by functions ``asyncio``."""
-        cursor: str | None = ""
-        while cursor is not None:
+        while True:
             page = await self._page(list_page, filters)
             for item in page.results:
                 yield item
-            cursor = page.next_
-            filters = {**filters, "cursor": cursor}
+            if page.next_ is None:
+                return
+            filters = {**filters, "cursor": page.next_}
 
     async def _page(
         self,

@@ -3,6 +3,7 @@ import {
 	type AcceptedNotificationView,
 	type BroadcastRequest,
 	type BroadcastView,
+	type BulkResultView,
 	type BulkView,
 	type Channel,
 	type InboxTokenView,
@@ -15,6 +16,8 @@ import { after, delayAfter, parseRetryAfter, RETRY, RETRYABLE_STATUSES, sleep, t
 
 /** Notifications in one request of a bulk create. */
 const BULK_SIZE = 1_000;
+/** What the service leaves out of a result that hasn't it. */
+const NULLS: Partial<BulkResultView> = { id: null, error: null };
 const PREFIX = "/api/v1";
 
 export interface NotifierOptions {
@@ -160,7 +163,7 @@ export class Notifier {
 			);
 			all.accepted += part.accepted;
 			all.rejected += part.rejected;
-			for (const result of part.results) all.results.push({ ...result, index: result.index + start });
+			for (const result of part.results) all.results.push({ ...NULLS, ...result, index: result.index + start });
 		}
 		return all;
 	}

@@ -53,7 +53,7 @@ export async function failed(): Promise<NotificationView[]> {
 
 export async function others(headers: Headers, body: Uint8Array): Promise<void> {
 	const many = await notifier.sendMany([{ type: "mfa_code", user_id: "ada" }]);
-	const ids: (string | null | undefined)[] = many.results.map((one) => one.id);
+	const ids: (string | null)[] = many.results.map((one) => one.id);
 	await notifier.broadcast("marketing", { topic: "news" }, { content: { subject: "Spring" } });
 	const { token }: { token: string } = await notifier.inboxToken("ada");
 	const { email } = await notifier.rest.getRecipient({ user_id: "ada" });
