@@ -26,7 +26,7 @@ from notifications.content.templates import (
     VersionConflictError,
 )
 from notifications.documents.catalog import NotificationTypeDocument
-from notifications.intake import preview
+from notifications.intake import mismatches, preview
 from notifications.models import NotificationType
 
 from ..data_properties import DataProperty, properties_of
@@ -136,6 +136,7 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
         "properties": [_property(one) for one in properties_of(document)],
         "has_schema": bool(document.get("schema")),
         "findings": _findings(document, published),
+        "mismatches": mismatches.read(slug, document.get("schema") or "", now=utc_now()),
         **_whatsapp_context(document),
         **_preview(request, document, published),
     }

@@ -17,7 +17,7 @@ from .. import callback_events, queries
 from ..inbox import wakeups as inbox_wakeups
 from ..queueing import fair_queue
 from ..validation import InvalidRequestError
-from . import idempotency
+from . import idempotency, mismatches
 from .preparation import load_recipients, names_channels, prepare
 from .requests import (
     AlreadyNotifiedError,
@@ -89,6 +89,9 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         raise AlreadyNotifiedError(result.notification_id)
     enqueue_accepted([result.document], now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
+    if prepared.mismatches and not result.repeated:
+        slug = request.content.template_id or prepared.notification.type
+        mismatches.count(slug, [prepared.mismatches])
     return Acceptance(
         document=result.document,
         is_replayed=result.repeated,

@@ -28,7 +28,7 @@ from ..catalog import types
 from ..content.engine import RenderCache
 from ..queueing import backlog
 from ..validation import FieldProblem, InvalidRequestError
-from . import idempotency
+from . import idempotency, mismatches
 from .acceptance import enqueue_accepted
 from .preparation import load_recipients, prepare
 from .requests import (
@@ -158,23 +158,30 @@ def _prepare(
     render_cache = RenderCache()
     prepared: dict[int, NewNotification] = {}
     invalid: dict[int, Refusal] = {}
+    differing: dict[str, list[Sequence[FieldProblem]]] = {}
     for index, request in items.items():
         if isinstance(request, InvalidRequestError):
             invalid[index] = _truncate_problems(request)
             continue
         try:
-            prepared[index] = prepare(
+            one = prepare(
                 request,
                 notification_id=ObjectId(),
                 caller=caller,
                 snapshot=snapshot,
                 now=now,
                 render_cache=render_cache,
-            ).notification
+            )
+            prepared[index] = one.notification
+            if one.mismatches:
+                slug = request.content.template_id or one.notification.type
+                differing.setdefault(slug, []).append(one.mismatches)
         except InvalidRequestError as problem:
             invalid[index] = _truncate_problems(problem)
         except ScopeRequiredError as refusal:
             invalid[index] = refusal
+    for slug, found in differing.items():
+        mismatches.count(slug, found)
     return prepared, invalid
 
 

@@ -30,6 +30,7 @@ REASONS = {
     "notifications/content/type_files.py": "a type and its texts, which the same response shows",
     "notifications/intake/bulk.py": "a fingerprint, of which only a keyed digest is stored",
     "notifications/intake/idempotency.py": "client and key; a fingerprint that is stored keyed",
+    "notifications/intake/mismatches.py": "the schema of a type, which isn't secret",
     "notifications/store/inbox.py": _NAMES,
     "notifyproject/stack/demo.py": "a public file, for its integrity attribute",
     "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",

@@ -16,7 +16,9 @@ from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.shipped_types import ShippedType, shipped_types
 from notifications.content import templates
+from notifications.intake import mismatches
 from notifications.models import Notification, NotificationType
+from notifications.validation import FieldProblem
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.samples import sampled
@@ -129,6 +131,18 @@ def test_page_shows_the_data_of_the_schema(console: Client) -> None:
         "code string or integer The code; a text, if it may begin with 0. Required Secret" in text
     )
     assert "expires_in string or integer Minutes for which the code is valid." in text
+
+
+def test_page_counts_what_was_accepted_though_it_differs(console: Client) -> None:
+    title = "Accepted, though it differs from the schema"
+    assert title not in shown(console, page(SLUG))
+    text = '{"type": "object", "properties": {"amount": {"type": "number"}}}'
+    types.define_type(SLUG, {"schema": text, "schema_mode": "warn"}, now=utc_now())
+    problem = FieldProblem("/data/amount", "wrong_type", "Expected number.")
+    mismatches.count(SLUG, [[problem], [problem]])
+    html = shown(console, page(SLUG))
+    assert title in html
+    assert re.search(r"<code>/data/amount</code></td>\s*<td class=\"number\">2</td>", html)
 
 
 def test_page_shows_what_the_rules_find_in_the_published_texts(console: Client) -> None:
