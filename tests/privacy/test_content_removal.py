@@ -51,7 +51,11 @@ def test_content_and_addresses_are_removed() -> None:
     before = ended()
     assert remove() == ContentRemoval(notifications=1, attempts=1, is_complete=True)
     after = factories.read(before["_id"])
-    assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
+    assert after["content"] == {
+        "template_id": "payment_confirmed",
+        "template_version": 3,
+        "look": {"design": 3, "brand": "acme", "layout": "main"},
+    }
     assert after["data"] == {}
     locale = {"locale": "pt", "timezone": "Europe/Lisbon"}
     assert after["recipient"] == {"device_ids": ["d" * 64], "given": [], **locale}
