@@ -9,9 +9,9 @@ const dist = new URL("dist/", import.meta.url);
 
 rmSync(dist, { recursive: true, force: true });
 execFileSync("npx", ["tsc", "--emitDeclarationOnly"], { cwd: here, stdio: "inherit" });
-// Nobody reads the generated types, so their indentation is only weight.
+// Nobody reads the generated types, so their layout is only weight: one line for each type is left.
 const types = new URL("api.d.ts", dist);
-writeFileSync(types, readFileSync(types, "utf8").replaceAll(/^ +/gm, ""));
+writeFileSync(types, readFileSync(types, "utf8").replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, ""));
 await build({
   absWorkingDir: here,
   entryPoints: ["src/index.ts"],
