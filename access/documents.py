@@ -33,6 +33,7 @@ class APIKeyDocument(TypedDict):
     expires_at: NotRequired[datetime]
     revoked_at: NotRequired[datetime]
     last_used_at: NotRequired[datetime]
+    requires_approval: NotRequired[bool]
 
 
 class APIClientDocument(TypedDict):

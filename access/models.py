@@ -32,6 +32,8 @@ class Scope(StrEnum):
     SUPPRESSIONS_WRITE = "suppressions:write"
     CALLBACKS_WRITE = "callbacks:write"
     TEMPLATES_WRITE = "templates:write"
+    BROADCASTS_APPROVE = "broadcasts:approve"
+    BROADCASTS_OVERRIDE = "broadcasts:override"
     LIMITS_WRITE = "limits:write"
     LIMITS_IGNORE = "limits:ignore"
     TYPES_ADMIN = "types:admin"
@@ -47,6 +49,8 @@ class APIKey(EmbeddedModel):
     expires_at = optional_datetime()
     revoked_at = optional_datetime()
     last_used_at = optional_datetime()
+    requires_approval = models.BooleanField(default=False)
+    """Another person approves each broadcast that is created with it."""
 
 
 class APIClient(models.Model):

@@ -1,6 +1,7 @@
-"""Broadcasts: create, list, pause, resume, cancel."""
+"""Broadcasts: create, list, pause, resume, cancel; submit, approve, reject, override."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -8,12 +9,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from access import actors
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.limits import Overflow
 from domain.states import AudienceKind, BroadcastStatus, NotificationStatus, Priority
 from domain.time import utc_now
-from notifications.broadcasts import control, creation, preview, repository
+from notifications.broadcasts import approvals, control, creation, preview, repository, review
 from notifications.broadcasts.preview import BroadcastPreview
 from notifications.broadcasts.repository import MAX_EXAMPLES, NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest, request_of
@@ -21,7 +23,8 @@ from notifications.catalog.plans import PlanRequest
 from notifications.documents.broadcasts import BroadcastDocument
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.models import Broadcast
-from notifications.validation import ALIASES, ChannelName
+from notifications.models.broadcasts import REASON_LENGTH
+from notifications.validation import ALIASES, ChannelName, ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
 
@@ -32,9 +35,22 @@ from .http.paths import found_or_404, object_id_or_404, object_id_parameter
 from .http.problems import INVALID_STATE
 from .http.rendering import Response
 from .http.requests import ClientRequest
+from .notifications.schemas import ChannelPreviewView, channel_preview_view
 from .openapi.operations import operation
 
 EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
+EXAMPLE_FINGERPRINT = "9f" * 32
+
+
+Fingerprint = Annotated[
+    str,
+    Meta(
+        min_length=64,
+        max_length=64,
+        description="`approval.fingerprint` of the review.",
+        examples=[EXAMPLE_FINGERPRINT],
+    ),
+]
 
 
 class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -51,6 +67,26 @@ class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
     code: Annotated[str, Meta(examples=["no_address", "opted_out", "suppressed"])]
     count: int
     examples: Annotated[list[str], Meta(description="The first 20 user ids.", examples=[["ada"]])]
+
+
+class ApprovalView(msgspec.Struct, kw_only=True, frozen=True):
+    """What another person decides, or has decided, about a broadcast."""
+
+    fingerprint: Annotated[
+        str | None,
+        Meta(
+            description="Of all that would be sent; a decision names it. Null in a draft.",
+            examples=[EXAMPLE_FINGERPRINT],
+        ),
+    ] = None
+    template_version: Annotated[int, Meta(examples=[3])]
+    """The version that is sent, whatever is published later."""
+    requested_at: datetime | None = None
+    expires_at: datetime | None = None
+    decided_at: datetime | None = None
+    overridden_at: datetime | None = None
+    """When it was sent without another person's approval."""
+    reason: str | None = None
 
 
 class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
@@ -104,6 +140,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         str | None, Meta(description="expired, unknown_type or stuck; see failure_reason.")
     ] = None
     failure_reason: str | None = None
+    approval: ApprovalView | None = None
     scheduled_at: datetime | None = None
     expires_at: datetime | None = None
     created_at: datetime
@@ -159,6 +196,32 @@ class BroadcastPreviewView(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ]
     limits: list[LimitEffectView]
+    needs_approval: Annotated[bool, Meta(examples=[False])]
+    """Whether another person approves it before it's sent."""
+
+
+class BroadcastReviewView(msgspec.Struct, kw_only=True, frozen=True):
+    """What an approver sees: the broadcast, its effect, and its messages."""
+
+    broadcast: BroadcastView
+    preview: BroadcastPreviewView
+    messages: list[ChannelPreviewView]
+    """As a recipient with all addresses gets them, with the version that was fixed."""
+
+
+class ApproveRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The approval of what was reviewed."""
+
+    fingerprint: Fingerprint
+
+
+class RefuseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A decision with its reason."""
+
+    fingerprint: Fingerprint
+    reason: Annotated[
+        str, Meta(min_length=1, max_length=REASON_LENGTH, examples=["The date is wrong."])
+    ]
 
 
 class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
@@ -238,11 +301,12 @@ def _preview_view(found: BroadcastPreview, *, with_ids: bool) -> BroadcastPrevie
             )
             for effect in found.limits
         ],
+        needs_approval=found.needs_approval,
     )
 
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
-LIST = "broadcasts"
+LIST, AWAITING = "broadcasts", "awaiting"
 ID = object_id_parameter("broadcast_id", example=EXAMPLE_BROADCAST_ID)
 _control_operation = partial(
     operation,
@@ -272,15 +336,10 @@ def create_broadcast(request: ClientRequest) -> Response:
     recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
     the progress. Each recipient gets one notification, with the broadcast's ID in broadcast_id.
     While the backlog is full, the broadcast is throttled. A type that is critical or has
-    sensitive variables is rejected.
+    sensitive variables is rejected. If its type or the key wants another person's approval, its
+    status is awaiting_approval, and nothing is sent before.
     """
-    caller = Caller(
-        client_id=request.client.id,
-        request_id=request.request_id,
-        idempotency_key=idempotency_header.required_key(request),
-        is_test=request.client.is_test,
-        may_read_recipients=_shows_registry(request),
-    )
+    caller = replace(_caller(request), idempotency_key=idempotency_header.required_key(request))
     body = _read_broadcast(request, caller)
     created = creation.create(body, caller=caller, now=utc_now())
     view = broadcast_view(created.document, shows_registry=_shows_registry(request))
@@ -305,12 +364,7 @@ def preview_broadcast(request: ClientRequest) -> Response:
     exceed a limit. Nothing is stored or sent. Recipients who have been notified about the entity
     aren't recognized.
     """
-    caller = Caller(
-        client_id=request.client.id,
-        request_id=request.request_id,
-        is_test=request.client.is_test,
-        may_read_recipients=_shows_registry(request),
-    )
+    caller = _caller(request)
     body = _read_broadcast(request, caller)
     found = preview.preview(body, caller=caller, now=utc_now())
     with_ids = _shows_registry(request) or bool(body.audience.user_ids)
@@ -368,6 +422,169 @@ def cancel_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
     return _apply(request, broadcast_id, control.cancel, done="Cancelled", status=202)
 
 
+@operation(
+    scope=WRITE,
+    request=BroadcastRequest,
+    response=BroadcastView,
+    max_bytes=MAX_BYTES_BULK,
+    problems=(INVALID_STATE,),
+    parameters=(ID,),
+    test_mode=SafeWrite.OWN,
+)
+def put_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
+    """Replace a broadcast that needs an approval, and hasn't begun.
+
+    It becomes a draft, also if it was approved: submit it to ask for an approval again.
+    """
+    caller, now = _caller(request), utc_now()
+    body = _read_broadcast(request, caller)
+    stored = _broadcast_or_404(request, broadcast_id)
+    new = creation.validate(body, caller=caller, now=now)
+    new["_id"] = stored["_id"]
+    changed = approvals.change(new, by=actors.client_actor(request.client.id), now=now)
+    return _decided(request, changed, "Changed.")
+
+
+@_control_operation(status=202)
+def submit_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
+    """Ask for the approval of a draft, or of a broadcast that expired.
+
+    The version of the type's template that is published now is fixed.
+    """
+    stored = _broadcast_or_404(request, broadcast_id)
+    author = actors.client_actor(request.client.id)
+    submitted = approvals.submit(stored["_id"], by=author, now=utc_now())
+    return _decided(request, submitted, "Submitted for approval.", status=202)
+
+
+@operation(scope=Scope.BROADCASTS_APPROVE, response=BroadcastList, parameters=paging.PARAMETERS)
+def list_awaiting_broadcasts(request: ClientRequest) -> Response:
+    """List the broadcasts of all clients that await an approval, newest first."""
+    page_request = paging.parse_page_request(request.query_params, list_name=AWAITING)
+    page = repository.awaiting_page(limit=page_request.limit, cursor=page_request.cursor)
+    shows_registry = _shows_registry(request)
+    results = [
+        broadcast_view(broadcast, shows_registry=shows_registry) for broadcast in page.documents
+    ]
+    cursors = paging.page_links(page, list_name=AWAITING, order=NEWEST_FIRST)
+    return Response(BroadcastList(results=results, **cursors))
+
+
+@operation(scope=Scope.BROADCASTS_APPROVE, response=BroadcastReviewView, parameters=(ID,))
+def review_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
+    """Get what an approver sees: what would go, to how many, and how it looks."""
+    document = _awaiting_or_404(broadcast_id)
+    shows_registry = _shows_registry(request)
+    found = review.review(document, now=utc_now())
+    with_ids = shows_registry or document["audience"] == AudienceKind.USER_IDS
+    return Response(
+        BroadcastReviewView(
+            broadcast=broadcast_view(document, shows_registry=shows_registry),
+            preview=_preview_view(found.effect, with_ids=with_ids),
+            messages=[
+                channel_preview_view(channel, is_time_hidden=False) for channel in found.messages
+            ],
+        )
+    )
+
+
+_decision_operation = partial(
+    operation, response=BroadcastView, problems=(INVALID_STATE,), parameters=(ID,)
+)
+
+
+@_decision_operation(scope=Scope.BROADCASTS_APPROVE, request=ApproveRequest)
+def approve_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
+    """Approve a broadcast that another client or person wrote. It's scheduled.
+
+    Refused for each of its authors. `fingerprint` names what was reviewed: if anything has changed
+    since, nothing is sent.
+    """
+    body = read_request(request, ApproveRequest)
+    approved = approvals.approve(
+        _awaiting_or_404(broadcast_id, is_decided=True)["_id"],
+        fingerprint=body.fingerprint,
+        by=actors.client_actor(request.client.id),
+        now=utc_now(),
+    )
+    return _decided(request, approved, "Approved.")
+
+
+@_decision_operation(scope=Scope.BROADCASTS_APPROVE, request=RefuseRequest)
+def reject_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
+    """Reject a broadcast that another client or person wrote. Its authors may change it."""
+    body = _read_refusal(request)
+    rejected = approvals.reject(
+        _awaiting_or_404(broadcast_id, is_decided=True)["_id"],
+        fingerprint=body.fingerprint,
+        reason=body.reason,
+        by=actors.client_actor(request.client.id),
+        now=utc_now(),
+    )
+    return _decided(request, rejected, "Rejected.")
+
+
+@_decision_operation(scope=Scope.BROADCASTS_OVERRIDE, request=RefuseRequest)
+def override_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
+    """Send a broadcast without another person's approval, in an emergency.
+
+    The scope isn't part of `admin`. Operators are alerted, and the audit log has the reason.
+    """
+    body = _read_refusal(request)
+    overridden = approvals.override(
+        _awaiting_or_404(broadcast_id)["_id"],
+        fingerprint=body.fingerprint,
+        reason=body.reason,
+        by=actors.client_actor(request.client.id),
+        now=utc_now(),
+    )
+    return _decided(request, overridden, f"Sent without an approval: {body.reason}")
+
+
+def _caller(request: ClientRequest) -> Caller:
+    return Caller(
+        client_id=request.client.id,
+        request_id=request.request_id,
+        is_test=request.client.is_test,
+        may_read_recipients=_shows_registry(request),
+        requires_approval=request.client.requires_approval,
+    )
+
+
+def _read_refusal(request: ClientRequest) -> RefuseRequest:
+    body = read_request(request, RefuseRequest, check=_check_reason)
+    _check_reason(body)
+    return body
+
+
+def _check_reason(body: RefuseRequest) -> None:
+    problems = ProblemCollector()
+    problems.check_one_line(body.reason, "/reason")
+    if not body.reason.strip():
+        problems.add("/reason", "blank", "Must not be blank.")
+    problems.raise_if_any()
+
+
+def _awaiting_or_404(broadcast_id: str, *, is_decided: bool = False) -> BroadcastDocument:
+    """Return a broadcast of any client that awaits an approval, or had one decided."""
+    document = repository.get(object_id_or_404(broadcast_id))
+    is_known = document is not None and (
+        document["status"] == BroadcastStatus.AWAITING_APPROVAL
+        or (is_decided and "decided_at" in document.get("approval", {}))
+    )
+    return found_or_404(document if is_known else None)
+
+
+def _decided(
+    request: ClientRequest, document: BroadcastDocument, message: str, *, status: int = 200
+) -> Response:
+    audit.record_client_action(
+        request.client, model=Broadcast, object_id=str(document["_id"]), message=message
+    )
+    view = broadcast_view(document, shows_registry=_shows_registry(request))
+    return Response(view, status=status)
+
+
 def _shows_registry(request: ClientRequest) -> bool:
     return request.client.has_scope(Scope.RECIPIENTS_READ)
 
@@ -390,8 +607,4 @@ def _apply(
     status: int = 200,
 ) -> Response:
     changed = change(_broadcast_or_404(request, broadcast_id)["_id"], now=utc_now())
-    audit.record_client_action(
-        request.client, model=Broadcast, object_id=broadcast_id, message=f"{done}."
-    )
-    view = broadcast_view(changed, shows_registry=_shows_registry(request))
-    return Response(view, status=status)
+    return _decided(request, changed, f"{done}.", status=status)

@@ -39,6 +39,7 @@ from .widgets.durations import MINUTES, DurationField
 from .widgets.filters import TIME_INPUT, choice_filter, time_filter
 from .widgets.formats import duration
 from .widgets.links import (
+    BROADCAST,
     FAILURES,
     HOME,
     INCIDENT,
@@ -67,6 +68,7 @@ _PAGES_OF_KINDS: Mapping[str, tuple[str, str]] = {
     AlertKind.ROLLUP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
     AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
     AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
+    AlertKind.APPROVAL_OVERRIDDEN: ("Show the broadcast", BROADCAST),
 }
 _ABOUT_PROVIDERS: Mapping[str, WaitReason | None] = {
     AlertKind.BREAKER_OPEN: WaitReason.CIRCUIT_OPEN,
@@ -74,6 +76,16 @@ _ABOUT_PROVIDERS: Mapping[str, WaitReason | None] = {
     AlertKind.NO_RECEIPTS: None,
 }
 """Why deliveries wait meanwhile, if they do."""
+
+
+_THRESHOLDS: Mapping[str, str] = {
+    AlertKind.FAILURES: "more than {threshold} in {window} min",
+    AlertKind.KEY_EXPIRING: "{threshold} days before",
+    AlertKind.DAILY_UNITS: "{threshold} % of the cap",
+    AlertKind.PUMPING: "more than {threshold} parts in ten minutes",
+    AlertKind.APPROVAL_OVERRIDDEN: "in the last {window} min",
+}
+"""Thresholds that aren't minutes, with their units."""
 
 
 class AlertRuleForm(forms.ModelForm):
@@ -100,7 +112,8 @@ class AlertRuleForm(forms.ModelForm):
         min_value=1,
         max_value=MAX_WINDOW_MINUTES,
         initial=DEFAULT_WINDOW_MINUTES,
-        help_text="Final failures: the time range in which they are counted.",
+        help_text="Final failures: the time range in which they are counted. Broadcast without an "
+        "approval: how long the incident is open.",
     )
 
     class Meta:
@@ -179,7 +192,8 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
         return [EvidenceLink("Show the texts", f"{reverse(NOTIFICATIONS)}?{urlencode(query)}")]
     # Only another version knows what an incident of another kind is about.
     page = _PAGES_OF_KINDS.get(kind)
-    return [EvidenceLink(page[0], reverse(page[1]))] if page else []
+    args = [subject] if kind == AlertKind.APPROVAL_OVERRIDDEN else []
+    return [EvidenceLink(page[0], reverse(page[1], args=args))] if page else []
 
 
 @admin.register(AlertRule)
@@ -206,17 +220,11 @@ class AlertRuleAdmin(ConsoleAdmin):
     @admin.display(description="Threshold")
     def limit(self, row: Any) -> str:
         """Return the threshold with its unit."""
-        if row.kind == AlertKind.FAILURES:
-            return f"more than {row.threshold} in {row.window_minutes} min"
-        if row.kind == AlertKind.KEY_EXPIRING:
-            return f"{row.threshold} days before"
-        if row.kind == AlertKind.DAILY_UNITS:
-            return f"{row.threshold} % of the cap"
-        if row.kind == AlertKind.PUMPING:
-            return f"more than {row.threshold} parts in ten minutes"
         if row.kind not in ALERT_LABELS:
             return str(row.threshold)
-        return f"more than {row.threshold} min" if row.threshold else "immediately"
+        minutes = "more than {threshold} min" if row.threshold else "immediately"
+        text = _THRESHOLDS.get(row.kind, minutes)
+        return text.format(threshold=row.threshold, window=row.window_minutes)
 
     @admin.display(description="Scope")
     def scope(self, row: Any) -> str:

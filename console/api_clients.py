@@ -48,6 +48,8 @@ _SCOPE_LABELS = {
     Scope.SUPPRESSIONS_WRITE: "Manage suppressions",
     Scope.CALLBACKS_WRITE: "Manage its callback endpoint",
     Scope.TEMPLATES_WRITE: "Manage types and templates",
+    Scope.BROADCASTS_APPROVE: "Approve and reject broadcasts of other clients",
+    Scope.BROADCASTS_OVERRIDE: "Send broadcasts without an approval; not part of full access",
     Scope.LIMITS_WRITE: "Manage limits",
     Scope.LIMITS_IGNORE: "Send messages that no limit holds",
     Scope.TYPES_ADMIN: "Make sensitive variables of types readable",
@@ -185,7 +187,10 @@ class APIClientAdmin(ConsoleAdmin):
             return _to_client(client)
         try:
             issued = registry.issue_key(
-                client_id=client.pk, now=now, lifetime=KEY_LIFETIMES[lifetime]
+                client_id=client.pk,
+                now=now,
+                lifetime=KEY_LIFETIMES[lifetime],
+                requires_approval="requires_approval" in request.POST,
             )
         except registry.TooManyKeysError as problem:
             messages.error(request, str(problem))

@@ -11,10 +11,11 @@ from django.urls import path, reverse
 
 from access.clients import registry
 from domain.time import utc_now
-from monitoring.alerts import STAFF_PREFIX, operators
+from monitoring.alerts import operators
 from notifications.documents.notification import NotificationDocument
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
+from notifications.staff_messages import STAFF_PREFIX
 from notifications.store.inbox import Inbox
 from notifications.store.reading import content_of
 from notifyproject.db import paging

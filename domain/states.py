@@ -115,6 +115,13 @@ class AudienceKind(StrEnum):
 class BroadcastStatus(StrEnum):
     """The status of a broadcast: how far its audience was read, not what was delivered."""
 
+    DRAFT = "draft"
+    """It was changed since somebody asked for its approval, and waits to be submitted again."""
+    AWAITING_APPROVAL = "awaiting_approval"
+    """Another person decides. No audience is read before."""
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    """Nobody decided in time."""
     SCHEDULED = "scheduled"
     """The broadcast's time has not come, and no audience was read."""
     RUNNING = "running"

@@ -21,10 +21,12 @@ from domain.country_units import HISTORY, SLOT, UNJUDGED, is_surge, slot_of, usu
 from domain.daily_units import day_of
 from domain.states import AttemptStatus
 from notifications.catalog.texts import unit_caps
+from notifications.documents.broadcasts import BROADCASTS
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.documents.policies import DAILY_UNITS
 from notifications.queueing import backlog
 from notifications.receipts import lag
+from notifications.staff_messages import STAFF_TYPE
 from notifications.store import country_units
 from notifyproject.db.collections import collection
 from providers.accounts import account_of, spec_of
@@ -50,6 +52,7 @@ SHIPPED_RULES = (
     ("daily-units", "A client's daily SMS run out", AlertKind.DAILY_UNITS, 80),
     ("pumping", "Inflated SMS traffic", AlertKind.PUMPING, 50),
     ("no-receipts", "A provider's receipts stopped", AlertKind.NO_RECEIPTS, 120),
+    ("approval-overridden", "Sent without an approval", AlertKind.APPROVAL_OVERRIDDEN, 0),
 )
 """Slug, name, kind, and threshold: failures in the window, days until an expiry, percent of a
 daily cap, parts in ten minutes, else minutes."""
@@ -60,11 +63,10 @@ RECEIPT_TIME = timedelta(minutes=15)
 UNREPORTED = 5
 """So many messages without a receipt are no coincidence."""
 DEFAULT_WINDOW_MINUTES = 60
-ALERT_TYPE = "system_alert"
-"""Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
 COUNT_CAP = 1_000
 """Maximum of notifications from which failures are counted. Thresholds are lower."""
 MAX_CALLBACKS = 20
+MAX_OVERRIDES = 20
 SANDBOX_PREFIX = "sandbox-"
 """Prefix of the providers of test notifications, which raise no alert."""
 
@@ -135,7 +137,8 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
-    counted_type = rule.type if rule.type is not None else {"$ne": ALERT_TYPE}
+    counted_type = rule.type if rule.type is not None else {"$ne": STAFF_TYPE}
+    # The failures of alerts raise no alert, to prevent a loop.
     match = {"failed_at": {"$gte": since}, "is_test": {"$ne": True}, "type": counted_type}
     failed: dict[str, Any] = {
         # Failed, or expired while an outage held them.
@@ -377,6 +380,20 @@ def _detect_missing_receipts(rule: Rule, now: datetime) -> Iterator[Finding]:
             )
 
 
+def _detect_overridden_approvals(rule: Rule, now: datetime) -> Iterator[Finding]:
+    since = now - timedelta(minutes=rule.window_minutes)
+    wanted = {"approval.overridden_at": {"$gte": since}}
+    found = BROADCASTS().find(wanted, {"type": 1, "approval": 1}).hint("brc_overridden")
+    for document in found.limit(MAX_OVERRIDES):
+        at, reason = document["approval"]["overridden_at"], document["approval"]["reason"]
+        yield _finding(
+            rule,
+            str(document["_id"]),
+            title=f"A broadcast of {document['type']} was sent without an approval",
+            detail=f"At {at:%Y-%m-%d %H:%M} UTC. {reason}",
+        )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
@@ -408,4 +425,5 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.DAILY_UNITS: _detect_used_units,
     AlertKind.PUMPING: _detect_pumping,
     AlertKind.NO_RECEIPTS: _detect_missing_receipts,
+    AlertKind.APPROVAL_OVERRIDDEN: _detect_overridden_approvals,
 }

@@ -1,7 +1,6 @@
 """Evaluates alert rules, stores incidents, and notifies operators once of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -9,18 +8,14 @@ from bson import ObjectId
 from django.conf import settings
 from pymongo.errors import ServerSelectionTimeoutError
 
-from access.clients import registry
 from access.models import StaffUser
-from devices import queries as devices
-from domain.addresses import EMAIL_ADDRESS
-from domain.channels import INBOX, PUSH, ROOM, Channel, channels_of
-from notifications import validation
-from notifications.intake import acceptance, requests
+from domain.channels import ROOM, Channel
+from notifications import staff_messages
+from notifications.staff_messages import StaffAddress
 from recipients import queries as recipients
 from rooms import registry as rooms
 
 from . import alert_rules, incidents
-from .alert_rules import ALERT_TYPE
 from .documents import IncidentDocument
 from .models import AlertKind
 
@@ -31,7 +26,6 @@ NOTIFY_WITHIN = timedelta(days=1)
 MAX_OPERATORS = 50
 NOTIFIED_ROLES = ("operator", "admin")
 """Roles whose members are notified if ALERT_RECIPIENTS is empty."""
-STAFF_PREFIX = "staff:"
 DEFAULT_ROOM = "alerts"
 """The room that gets alerts if ALERT_ROOM is empty, and there is one with this ID."""
 
@@ -77,22 +71,6 @@ def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = T
     return len(active_keys)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
-    """A person to notify of incidents."""
-
-    user_id: str | None = None
-    """User ID of a staff user or recipient, who can be reached in-app and by push."""
-    email: str | None = None
-    room: str | None = None
-    """ID of a room, in place of a person."""
-
-    @property
-    def key(self) -> str:
-        """The end of the idempotency key. No user ID makes that of a room."""
-        return f"/{self.room}" if self.room else f":{self.user_id or self.email}"
-
-
 def notify_operators(incident: IncidentDocument, *, now: datetime) -> None:
     """Notify operators that an incident opened or, once it is over, was resolved."""
     is_resolved = not incident["is_open"]
@@ -103,14 +81,14 @@ def notify_operators(incident: IncidentDocument, *, now: datetime) -> None:
         _notify_operator(operator, incident, is_resolved, now) for operator in all_operators
     ]
     if room is not None:
-        notified.append(_notify(Operator(room=room), incident, is_resolved, now, [ROOM]))
+        notified.append(_notify(StaffAddress(room=room), incident, is_resolved, now, [ROOM]))
     if any(notified) or not notified:
         incidents.mark_notified(incident["_id"], "notified_open_at", now=now)
         if is_resolved:
             incidents.mark_notified(incident["_id"], "notified_resolved_at", now=now)
 
 
-def operators() -> list[Operator]:
+def operators() -> list[StaffAddress]:
     """Return the people in ALERT_RECIPIENTS or, if it is empty, the staff in NOTIFIED_ROLES."""
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
@@ -118,14 +96,16 @@ def operators() -> list[Operator]:
         found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
         found |= {user.pk: user for user in active.filter(is_superuser=True)}
         return [
-            Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
+            staff_messages.address_of(user.get_username(), user.email)
             for user in list(found.values())[:MAX_OPERATORS]
         ]
     registered = recipients.find_registered(name for name in named if "@" not in name)
     return [
-        Operator(email=name)
+        StaffAddress(email=name)
         if "@" in name
-        else Operator(user_id=name, email=registered[name].email if name in registered else None)
+        else StaffAddress(
+            user_id=name, email=registered[name].email if name in registered else None
+        )
         for name in named
     ]
 
@@ -137,56 +117,35 @@ def alert_room() -> str | None:
 
 
 def _notify_operator(
-    operator: Operator, incident: IncidentDocument, is_resolved: bool, now: datetime
+    operator: StaffAddress, incident: IncidentDocument, is_resolved: bool, now: datetime
 ) -> bool:
     channels = _channels(operator, incident)
     return bool(channels) and _notify(operator, incident, is_resolved, now, channels)
 
 
 def _notify(
-    operator: Operator,
+    operator: StaffAddress,
     incident: IncidentDocument,
     is_resolved: bool,
     now: datetime,
     channels: Sequence[Channel],
 ) -> bool:
-    request = requests.NotificationRequest(
-        type=ALERT_TYPE,
-        user_id=operator.user_id,
-        recipient=requests.NotificationRecipientRequest(email=operator.email, room=operator.room),
-        channels=[channel.value for channel in channels],
-        content=requests.ContentRequest(
-            subject=f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255],
-            body=_body(incident, is_resolved),
-        ),
+    reason = staff_messages.send(
+        operator,
+        subject=f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}",
+        body=_body(incident, is_resolved),
+        key=f"alert:{incident['_id']}:{'over' if is_resolved else 'open'}",
+        channels=channels,
+        now=now,
     )
-    caller = requests.Caller(
-        client_id=registry.system_client_id(now=now),
-        may_send_critical=True,
-        idempotency_key=f"alert:{incident['_id']}:"
-        f"{'over' if is_resolved else 'open'}{operator.key}",
-    )
-    try:
-        acceptance.accept(request, caller=caller, now=now)
-    except requests.KeyReusedError:
-        # Notified before, with other details of the incident.
-        return True
-    except (validation.InvalidRequestError, requests.AlreadyNotifiedError) as error:
-        reason = type(error).__name__
+    if reason is not None:
         log.critical("alert_not_sent", incident=str(incident["_id"]), reason=reason)
-        return False
-    return True
+    return reason is None
 
 
-def _channels(operator: Operator, incident: IncidentDocument) -> list[Channel]:
+def _channels(operator: StaffAddress, incident: IncidentDocument) -> list[Channel]:
     """Return an operator's channels, without the broken one unless there is no other."""
-    possible: list[Channel] = []
-    if operator.email:
-        possible += channels_of(EMAIL_ADDRESS)
-    if operator.user_id:
-        possible.append(INBOX)
-        if devices.find_push_targets(user_ids=[operator.user_id]).by_user:
-            possible.append(PUSH)
+    possible = staff_messages.possible_channels(operator)
     return [
         channel for channel in possible if channel != incident.get("broken_channel")
     ] or possible

@@ -114,6 +114,7 @@ class AlertKind(StrEnum):
     DAILY_UNITS = "daily_units"
     PUMPING = "pumping"
     NO_RECEIPTS = "no_receipts"
+    APPROVAL_OVERRIDDEN = "approval_overridden"
 
 
 class AlertRule(models.Model):

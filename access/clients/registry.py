@@ -25,6 +25,8 @@ KEY_LIFETIME = timedelta(days=365)
 USE_RECORD_INTERVAL = timedelta(minutes=1)
 INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
+NOT_IN_ADMIN = frozenset({Scope.BROADCASTS_OVERRIDE})
+"""Scopes that admin doesn't include."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 SYSTEM_CLIENT = "this service"
 CONSOLE_CLIENT = "console"
@@ -47,10 +49,18 @@ class Client:
     name: str
     scopes: frozenset[Scope]
     is_test: bool = False
+    requires_approval: bool = False
+    """Another person approves its broadcasts: its key says so."""
 
     def has_scope(self, scope: Scope) -> bool:
-        """Return whether the client has a scope or one that includes it. ``admin`` includes all."""
-        return not self.scopes.isdisjoint({scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())})
+        """Return whether the client has a scope or one that includes it.
+
+        ``admin`` includes all but those that it must be given besides.
+        """
+        including = {scope, *INCLUDED_IN.get(scope, ())}
+        if scope not in NOT_IN_ADMIN:
+            including.add(Scope.ADMIN)
+        return not self.scopes.isdisjoint(including)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +124,15 @@ def names(*, limit: int) -> dict[ObjectId, str]:
 
 
 def issue_key(
-    *, client_id: ObjectId, now: datetime, lifetime: timedelta | None = KEY_LIFETIME
+    *,
+    client_id: ObjectId,
+    now: datetime,
+    lifetime: timedelta | None = KEY_LIFETIME,
+    requires_approval: bool = False,
 ) -> IssuedKey:
     """Add a key to a client. ``lifetime`` None: it never expires.
 
+    ``requires_approval``: another person approves each broadcast that is created with it.
     Raises TooManyKeysError, or LookupError for an unknown client.
     """
     clients = API_CLIENTS()
@@ -131,10 +146,14 @@ def issue_key(
     key: dict[str, Any] = {"prefix": prefix, "secret_hash": hash_secret(secret), "created_at": now}
     if lifetime is not None:
         key["expires_at"] = now + lifetime
+    if requires_approval:
+        key["requires_approval"] = True
     # Compare-and-set: a concurrent change of the list makes this a retry.
     unchanged = {"_id": client_id, "keys": client["keys"]}
     if not clients.update_one(unchanged, {"$push": {"keys": key}}).modified_count:
-        return issue_key(client_id=client_id, now=now, lifetime=lifetime)
+        return issue_key(
+            client_id=client_id, now=now, lifetime=lifetime, requires_approval=requires_approval
+        )
     _clients_by_prefix.invalidate()
     is_test = client.get("is_test", False)
     return IssuedKey(text=f"{_public_part(prefix, is_test)}_{secret}", prefix=prefix)
@@ -185,6 +204,7 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
         # A newer release may have stored a scope that this one doesn't know.
         scopes=frozenset(scope for scope in Scope if scope in document["scopes"]),
         is_test=is_test,
+        requires_approval=key.get("requires_approval", False),
     )
 
 

@@ -31,6 +31,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('requires_approval', models.BooleanField(default=False)),
             ],
             options={
                 'abstract': False,

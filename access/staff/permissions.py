@@ -12,13 +12,14 @@ from django.db.models import QuerySet
 
 from ..models import StaffUser
 
-ROLE_NAMES = frozenset({"viewer", "support", "operator", "admin"})
+ROLE_NAMES = frozenset({"viewer", "support", "operator", "approver", "admin"})
 ROLE_SUMMARIES = {
     "viewer": "Sees everything except accounts and whole addresses. Changes nothing.",
     "support": "Finds messages and recipients, corrects an address, and sends or resends one "
     "message.",
     "operator": "Sees what viewers see. Sends, retries, resends, cancels, pauses providers, "
     "reveals addresses, suppresses addresses, and runs bulk operations.",
+    "approver": "Sees what viewers see. Approves and rejects broadcasts that others wrote.",
     "admin": "Everything: also accounts, roles, API clients, types, limits, erasure, and export.",
 }
 """What each role allows, for people who assign them."""
@@ -43,6 +44,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.pause_broadcast",
         "notifications.resume_broadcast",
         "notifications.cancel_broadcast",
+        "notifications.submit_broadcast",
         "notifications.end_digest",
         "callbacks.switch_callback",
         "rooms.switch_room",
@@ -64,6 +66,10 @@ ADMIN_PERMISSIONS = frozenset(
     }
 )
 """Permissions of admins alone, besides accounts, types, and the schedule."""
+APPROVER_PERMISSIONS = frozenset({"notifications.approve_broadcast"})
+"""Permissions of an approver besides viewing."""
+OWN_PERMISSIONS = frozenset({"notifications.override_broadcast"})
+"""Permissions that no role has: whoever needs one gets it by a role of its own."""
 SUPPORT_PERMISSIONS = frozenset(
     {
         "notifications.view_notification",
@@ -100,7 +106,8 @@ def roles(known: Iterable[str]) -> tuple[Role, ...]:
         Role(name="viewer", permissions=view_permissions),
         Role(name="support", permissions=SUPPORT_PERMISSIONS),
         Role(name="operator", permissions=view_permissions | OPERATOR_PERMISSIONS),
-        Role(name="admin", permissions=all_permissions),
+        Role(name="approver", permissions=view_permissions | APPROVER_PERMISSIONS),
+        Role(name="admin", permissions=all_permissions - OWN_PERMISSIONS),
     )
 
 

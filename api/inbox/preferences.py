@@ -9,9 +9,9 @@ from access.clients.inbox_tokens import InboxUser
 from domain.channels import Channel
 from domain.states import Category
 from domain.time import utc_now
-from monitoring.alert_rules import ALERT_TYPE
 from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
+from notifications.staff_messages import STAFF_TYPE
 from notifyproject.platform import audit
 from recipients import registration
 from recipients.documents import RecipientDocument
@@ -91,7 +91,7 @@ def _view(recipient: RecipientDocument | None) -> InboxPreferences:
         preferences=stored.preferences,
         quiet_hours=stored.quiet_hours,
         # Alerts go to operators, and no preference applies to them.
-        types=[_choice(config) for config in types.active_types() if config.slug != ALERT_TYPE],
+        types=[_choice(config) for config in types.active_types() if config.slug != STAFF_TYPE],
     )
 
 

@@ -527,13 +527,15 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
         expires_at=None if is_time_hidden else notification.expires_at,
         plan_until=notification.plan_until,
         channels=[
-            _channel_view(channel, is_time_hidden=is_time_hidden) for channel in preview.channels
+            channel_preview_view(channel, is_time_hidden=is_time_hidden)
+            for channel in preview.channels
         ],
         warnings=_warning_views(preview.warnings),
     )
 
 
-def _channel_view(shown: ChannelPreview, *, is_time_hidden: bool) -> ChannelPreviewView:
+def channel_preview_view(shown: ChannelPreview, *, is_time_hidden: bool) -> ChannelPreviewView:
+    """Return a channel's message as the API shows it."""
     fields = ("subject", "text", "html", "image_url", "deep_link")
     message = shown.message
     return ChannelPreviewView(

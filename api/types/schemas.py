@@ -12,6 +12,7 @@ from domain.channels import Channel
 from domain.retry import UnknownPolicy
 from domain.states import Category, Priority, SchemaMode
 from domain.stored import known_member
+from notifications.catalog.approval import ApprovalRequest
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
@@ -69,6 +70,8 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     """The frame of its emails."""
     console_send: Annotated[bool, Meta(examples=[False])] = False
     """Whether staff may send one message of it from the console."""
+    approval: ApprovalRequest | None = None
+    """Which of its broadcasts another person approves; null: as the setting for marketing says."""
     is_active: Annotated[bool, Meta(examples=[True])]
     template_version: Annotated[int, Meta(examples=[0])]
     """The published version; 0 is the built-in one."""

@@ -109,7 +109,7 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     critical type, such as one of login codes, or lowering its priority, but without a confirmation.
     So does changing the category, channels, room, plan, fallback, lifetime, lead time, WhatsApp
     templates, schema, rules of SMS, or `console_send` of a type that is critical or has sensitive
-    variables.
+    variables, and loosening the approval of any type.
     A variable that the published template may put into a request can't become sensitive.
     A schema that refuses what the stored one takes is refused with the pointer of each such place,
     until `confirm_breaking` has them.

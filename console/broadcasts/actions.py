@@ -1,4 +1,4 @@
-"""Pause, resume and cancel a broadcast."""
+"""Pause, resume, and cancel a broadcast, and ask for its approval."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +9,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 
+from access import actors
 from domain.states import BroadcastStatus
 from domain.time import utc_now
 from notifications.actions import actions
-from notifications.broadcasts import control, repository
+from notifications.broadcasts import approvals, control, repository
 from notifications.documents.broadcasts import BroadcastDocument
 from notifications.models import Broadcast
 
@@ -25,10 +26,10 @@ from ..widgets.actions import (
     record_change,
     require_post,
 )
+from ..widgets.links import BROADCAST
 from .labels import audience_label, summarize
 
 LIST = "admin:notifications_broadcast_changelist"
-PAGE = "admin:notifications_broadcast_change"
 B = BroadcastStatus
 
 
@@ -42,6 +43,7 @@ class BroadcastAction:
     statuses: frozenset[BroadcastStatus]
     success_message: str
     audit_message: str
+    has_author: bool = False  # Whether it makes the user one of the authors
     consequence: str = ""  # Text of the confirmation; if empty, none is shown
 
     @property
@@ -68,10 +70,19 @@ BROADCAST_ACTIONS = (
         audit_message="Resumed.",
     ),
     BroadcastAction(
+        name="submit",
+        button="Ask for approval",
+        run=approvals.submit,
+        statuses=frozenset({B.DRAFT, B.EXPIRED}),
+        success_message="Approvers are told. You are one of its authors now, and can't approve it.",
+        audit_message="Submitted for approval.",
+        has_author=True,
+    ),
+    BroadcastAction(
         name="cancel",
         button="Cancel…",
         run=control.cancel,
-        statuses=frozenset({B.SCHEDULED, B.RUNNING, B.PAUSED, B.COMPLETED, B.FAILED}),
+        statuses=frozenset(B) - {B.CANCELLING, B.CANCELLED},
         success_message="Cancelling pending notifications",
         audit_message="Cancelled.",
         consequence="Permanently stops the broadcast and cancels pending notifications. Sends in "
@@ -92,7 +103,7 @@ def run_action(
     document = find_broadcast(object_id)
     if document is None:
         return not_found(request, "Broadcast", LIST)
-    back = reverse(PAGE, args=[document["_id"]])
+    back = reverse(BROADCAST, args=[document["_id"]])
     if action.consequence and not is_confirmed(request):
         type_name = names.type_names([document["type"]])[document["type"]]
         audience = audience_label(document["audience"], document.get("topic"))
@@ -113,7 +124,8 @@ def run_action(
             back=back,
         )
     try:
-        action.run(document["_id"], now=utc_now())
+        by = {"by": actors.staff_actor(request.user.pk)} if action.has_author else {}
+        action.run(document["_id"], now=utc_now(), **by)
     except actions.InvalidStateError as problem:
         messages.warning(request, f"No change: {problem}")
     else:

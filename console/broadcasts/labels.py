@@ -1,5 +1,8 @@
 """Texts about a broadcast's audience and state."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -21,7 +24,12 @@ def audience_label(kind: str, topic: str | None) -> str:
 def summarize(document: BroadcastDocument) -> SafeString:
     """Return one sentence on the state of a broadcast."""
     status = BroadcastStatus(document["status"])
+    approval: Mapping[str, Any] = document.get("approval") or {}
     text = {
+        B.DRAFT: "A draft: nothing is sent until it's approved. {reason}",
+        B.AWAITING_APPROVAL: "Awaits another person's approval until {until}",
+        B.REJECTED: "Rejected: {reason}",
+        B.EXPIRED: "Nobody approved it in time",
         B.SCHEDULED: "Starts at {begins}",
         B.RUNNING: "{created} created; reading the audience",
         B.PAUSED: "{created} created; paused",
@@ -38,4 +46,6 @@ def summarize(document: BroadcastDocument) -> SafeString:
         cancelled=f"{document['withdrawn']:,}",
         begins=timestamp(document.get("scheduled_at")),
         why=document.get("failure_reason"),
+        reason=approval.get("reason", ""),
+        until=timestamp(approval.get("expires_at")),
     )

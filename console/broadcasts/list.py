@@ -19,8 +19,9 @@ from ..texts.labels import BROADCAST_LABELS, broadcast_state
 from ..widgets import columns, names
 from ..widgets.filters import choice_filter
 from ..widgets.lists import ReadOnlyAdmin
-from . import actions, page
+from . import actions, approval, page
 from .actions import BroadcastAction
+from .approval import Decision
 from .labels import audience_label
 
 BroadcastStatusFilter = choice_filter(
@@ -67,6 +68,12 @@ class BroadcastAdmin(ReadOnlyAdmin):
         return [
             self.url(f"<path:object_id>/{a.name}/", self.action_view, a.name, action=a)
             for a in actions.BROADCAST_ACTIONS
+        ] + [
+            *(
+                self.url(f"<path:object_id>/{d.name}/", self.decision_view, d.name, decision=d)
+                for d in approval.DECISIONS
+            ),
+            self.url("<path:object_id>/email/", self.email_view, "email"),
         ]
 
     def change_view(
@@ -80,6 +87,16 @@ class BroadcastAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Run an action on one broadcast; POST only."""
         return actions.run_action(self, request, object_id, action)
+
+    def decision_view(
+        self, request: HttpRequest, object_id: str, decision: Decision
+    ) -> HttpResponse:
+        """Approve, reject, or override one broadcast; POST only."""
+        return approval.decide(self, request, object_id, decision)
+
+    def email_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Return the email that awaits an approval, for a frame of the page."""
+        return approval.email(self, request, object_id)
 
     @admin.display(description="Broadcast")
     def broadcast(self, row: Any) -> SafeString | str:

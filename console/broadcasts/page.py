@@ -17,6 +17,7 @@ from ..texts.labels import STATUS_LABELS, broadcast_state, code_label
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, render_page
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
+from .approval import approval_context
 from .labels import audience_label, summarize
 
 SKIPPED_MEANING = "opted out, suppressed, unreachable, or notified about the entity"
@@ -51,6 +52,7 @@ def _context(request: HttpRequest, document: BroadcastDocument) -> dict[str, Any
         f"{type_name} broadcast", user_id=None, at=document["created_at"]
     )
     return {
+        **approval_context(request, document),
         "title": original.page_title,
         "original": original,
         "document": document,

@@ -92,6 +92,10 @@ RECEIPT_LABELS: Mapping[str, Label] = {
     ReceiptKind.UNSUBSCRIBED: ("Unsubscribed", "warning"),
 }
 BROADCAST_LABELS: Mapping[BroadcastStatus, Label] = {
+    B.DRAFT: ("Draft", "calm"),
+    B.AWAITING_APPROVAL: ("Awaits approval", "warning"),
+    B.REJECTED: ("Rejected", "danger"),
+    B.EXPIRED: ("Expired", "calm"),
     B.SCHEDULED: ("Scheduled", "calm"),
     B.RUNNING: ("Running", "info"),
     B.PAUSED: ("Paused", "warning"),
@@ -170,6 +174,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.DAILY_UNITS: "Daily SMS cap",
     AlertKind.PUMPING: "Inflated SMS traffic",
     AlertKind.NO_RECEIPTS: "Receipts stopped",
+    AlertKind.APPROVAL_OVERRIDDEN: "Broadcast sent without an approval",
 }
 
 

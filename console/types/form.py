@@ -22,6 +22,7 @@ from domain.plans import Until
 from domain.retry import MAX_RETRIES, UnknownPolicy
 from domain.states import SchemaMode
 from notifications.catalog import definitions, designs, plans, schemas, types
+from notifications.catalog.approval import MAX_ABOVE, ApprovalRequest
 from notifications.catalog.definitions import (
     ActionRequest,
     TypeRequest,
@@ -67,7 +68,7 @@ SCHEMA_MODE_LABELS = {
 }
 
 WEAKEN = "notifications.weaken_notificationtype"
-NOT_ALLOWED = "The type is critical or sensitive: changing this needs the permission to weaken it."
+NOT_ALLOWED = "Changing this makes the type less safe. It needs the permission to weaken types."
 _NOUNS = {
     "plan": "step",
     "digest": "",
@@ -233,6 +234,15 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminSelectWidget,
         help_text="Of messages that name none.",
     )
+    approval = forms.IntegerField(
+        label="Approval above",
+        required=False,
+        min_value=0,
+        max_value=MAX_ABOVE,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Another person approves broadcasts to more recipients than this; 0: all of "
+        "them. Empty: only those that MARKETING_APPROVAL_ABOVE names.",
+    )
     fallback_channel = forms.ChoiceField(
         label="Fallback channel",
         required=False,
@@ -269,6 +279,8 @@ class NotificationTypeForm(forms.ModelForm):
             self.initial: dict[str, Any] = forms.model_to_dict(self.instance) | self.initial
         if plan := self.initial.get("plan"):
             self.initial |= {"plan_until": plan["until"], "plan": plan["steps"]}
+        if policy := self.initial.get("approval"):
+            self.initial["approval"] = policy["above"]
 
     def clean_slug(self) -> str:
         """Return the slug. Raises ValidationError if a type has it."""
@@ -293,6 +305,11 @@ class NotificationTypeForm(forms.ModelForm):
     def clean_layout(self) -> str | None:
         """Return the layout or None."""
         return self.cleaned_data["layout"] or None
+
+    def clean_approval(self) -> ApprovalRequest | None:
+        """Return the policy or None."""
+        above = self.cleaned_data["approval"]
+        return None if above is None else ApprovalRequest(above=above)
 
     def clean_fallback_channel(self) -> str | None:
         """Return the channel or None."""
@@ -414,7 +431,7 @@ def _with_schema(request: TypeRequest) -> TypeRequest:
 
 def _storable(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with the API's structures as the dicts and lists that a model takes."""
-    structures = ("plan", "digest", "sms", "actions", "approved_templates")
+    structures = ("plan", "digest", "sms", "actions", "approved_templates", "approval")
     stored = {
         name: msgspec.to_builtins(value) if name in structures else value
         for name, value in given.items()

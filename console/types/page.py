@@ -59,6 +59,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
             "room",
             "notify_before_seconds",
             "console_send",
+            "approval",
         ),
         section("Look", "brand", "layout"),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),

@@ -27,6 +27,7 @@ DIGESTS = "admin:notifications_digest_changelist"
 HOME = "admin:index"
 START = "send-one"
 """The name of the page on which a message begins."""
+BROADCAST = "admin:notifications_broadcast_change"
 MAY_SEND = "notifications.send_one"
 """The permission to send one message."""
 

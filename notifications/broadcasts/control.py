@@ -95,7 +95,10 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> BroadcastDocument:
         raise InvalidStateError("It has ended, and nothing is pending.")
     cancelled = repository.change_status(
         broadcast_id,
-        from_statuses=(B.SCHEDULED, B.RUNNING, B.PAUSED, *ended),
+        from_statuses=(
+            *(B.DRAFT, B.AWAITING_APPROVAL, B.REJECTED, B.EXPIRED),
+            *(B.SCHEDULED, B.RUNNING, B.PAUSED, *ended),
+        ),
         stages={"status": B.CANCELLING.value, "due_at": now, "is_waiting": False},
         unset=("finished_at", "purge_at"),
         now=now,

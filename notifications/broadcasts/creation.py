@@ -8,6 +8,8 @@ import msgspec
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
+from access import actors
+from access.actors import Actor
 from domain import time
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
@@ -19,7 +21,7 @@ from ..catalog import types
 from ..intake import idempotency
 from ..intake.requests import Caller, NotificationRequest
 from ..validation import ALL, InvalidRequestError, ProblemCollector
-from . import audiences, control, fan_out, repository
+from . import approvals, audiences, control, fan_out, repository
 from .audiences import Audience
 from .requests import AudienceRequest, BroadcastRequest
 
@@ -34,13 +36,22 @@ class CreatedBroadcast:
     is_replayed: bool  # The idempotency key was already used for this broadcast
 
 
-def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
+def create(
+    request: BroadcastRequest,
+    *,
+    caller: Caller,
+    author: Actor | None = None,
+    now: datetime,
+) -> CreatedBroadcast:
     """Validate, store, and enqueue a broadcast, once per idempotency key.
+
+    It awaits an approval if its type or the caller's key wants one. ``author`` is the member of
+    staff who wrote it, by default the client.
 
     Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
-        return _store(validate(request, caller=caller, now=now), now)
+        return _store(validate(request, caller=caller, now=now), caller, author, now)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None
@@ -55,11 +66,17 @@ def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Creat
     )
     if existing is not None:
         new["_id"] = existing["broadcast_id"]
-    return _store(new, now)
+    return _store(new, caller, author, now)
 
 
-def _store(document: BroadcastDocument, now: datetime) -> CreatedBroadcast:
+def _store(
+    document: BroadcastDocument, caller: Caller, author: Actor | None, now: datetime
+) -> CreatedBroadcast:
     broadcast_id = document["_id"]
+    is_required = caller.requires_approval and not caller.is_test
+    if is_required or approvals.needs_approval(document):
+        writer = author or actors.client_actor(caller.client_id)
+        approvals.ask_for_new(document, author=writer, now=now)
     try:
         BROADCASTS().insert_one(document)
     except DuplicateKeyError:

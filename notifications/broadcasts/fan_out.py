@@ -78,18 +78,22 @@ def validate_for_everyone(
     request: NotificationRequest, *, caller: Caller, now: datetime
 ) -> NewNotification:
     """Return the notification for an example recipient. Raises InvalidRequestError."""
-    reachable = msgspec.structs.replace(
+    snapshot = RecipientSnapshot(registered={}, suppressed={})
+    prepared = prepare(
+        for_example(request), notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+    )
+    return prepared.notification
+
+
+def for_example(request: NotificationRequest) -> NotificationRequest:
+    """Return the request for an example recipient, whom each channel reaches."""
+    return msgspec.structs.replace(
         request,
         user_id="example",
         recipient=msgspec.structs.replace(
             request.recipient, email="ada@example.com", phone="+351912345678", name="Ada"
         ),
     )
-    snapshot = RecipientSnapshot(registered={}, suppressed={})
-    prepared = prepare(
-        reachable, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
-    )
-    return prepared.notification
 
 
 def prepare_page(

@@ -8,12 +8,13 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain.limits import Limit
+from notifications.documents.broadcasts import BroadcastDocument
 from notifications.store.new_notifications import NewNotification
 
 from ..catalog import limits
 from ..intake import warnings
 from ..intake.requests import Caller
-from . import audiences, creation, fan_out
+from . import approvals, audiences, creation, fan_out
 from .audiences import audience_of
 from .page_result import PageResult
 from .requests import BroadcastRequest, request_of
@@ -40,6 +41,8 @@ class BroadcastPreview:
     page: PageResult
     """The result for the sample."""
     limits: Sequence[LimitEffect]
+    needs_approval: bool
+    """Whether another person approves it before it's sent."""
 
     def estimate(self, recipients: int) -> int | None:
         """Return how many of the audience a number of the sample stands for."""
@@ -54,6 +57,19 @@ def preview(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Broa
     Raises InvalidRequestError or PyMongoError.
     """
     document = creation.validate(request, caller=caller, now=now)
+    is_required = caller.requires_approval and not caller.is_test
+    return preview_document(
+        document,
+        caller=caller,
+        needs_approval=is_required or approvals.needs_approval(document),
+        now=now,
+    )
+
+
+def preview_document(
+    document: BroadcastDocument, *, caller: Caller, needs_approval: bool, now: datetime
+) -> BroadcastPreview:
+    """Prepare a broadcast for a sample of its audience. Raises PyMongoError."""
     user_ids = audiences.sample_user_ids(audience_of(document), limit=SAMPLE)
     page = PageResult()
     new = fan_out.prepare_page(
@@ -69,6 +85,7 @@ def preview(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Broa
         sampled=len(user_ids),
         page=page,
         limits=_limits_reached(new, now),
+        needs_approval=needs_approval,
     )
 
 

@@ -13,6 +13,7 @@ from pymongo.errors import PyMongoError
 from domain.states import BroadcastStatus, NotificationStatus
 from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifications.documents.notification import NOTIFICATIONS
+from notifications.models.broadcasts import AWAITING
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import Claim, Leases
@@ -24,7 +25,7 @@ from .page_result import PageResult
 from .requests import request_of
 
 B = BroadcastStatus
-ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
+ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value, B.AWAITING_APPROVAL.value)
 """Statuses in which a worker has something to do."""
 RUNNING = {"status": B.RUNNING.value}
 LEASES = Leases(collection=BROADCASTS, length=timedelta(seconds=60), max_claims=5)
@@ -49,11 +50,16 @@ class BroadcastLease:
     cursor: str | None
     expires_at: datetime | None
 
+    @property
+    def document(self) -> BroadcastDocument:
+        """The broadcast, as it was before the lease."""
+        return self.claim.document
+
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
     """Lease a broadcast. Return None if it isn't due or is leased. Raises PyMongoError."""
     is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
-    is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}
+    reads_nothing = {"$in": ["$status", [B.CANCELLING.value, B.AWAITING_APPROVAL.value]]}
     wanted = {
         "_id": broadcast_id,
         "status": {"$in": ACTIVE},
@@ -62,7 +68,7 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
     changes = {
         "due_at": "$claim.lease_until",
         "status": {"$cond": [is_scheduled, B.RUNNING.value, "$status"]},
-        "started_at": {"$ifNull": ["$started_at", {"$cond": [is_cancelling, "$$REMOVE", now]}]},
+        "started_at": {"$ifNull": ["$started_at", {"$cond": [reads_nothing, "$$REMOVE", now]}]},
         "updated_at": now,
     }
     claim = LEASES.claim_one(wanted, changes=changes, worker=worker, now=now)
@@ -72,15 +78,18 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
 def _lease_from(claim: Claim[BroadcastDocument]) -> BroadcastLease:
     """Return the lease on a claimed broadcast."""
     document = claim.document
-    is_cancelling = document["status"] == BroadcastStatus.CANCELLING
+    status = BroadcastStatus(document["status"])
+    approval = document.get("approval")
     return BroadcastLease(
         id=claim.id,
         claim=claim,
-        status=BroadcastStatus.CANCELLING if is_cancelling else BroadcastStatus.RUNNING,
+        # The claim has started a scheduled one.
+        status=BroadcastStatus.RUNNING if status is BroadcastStatus.SCHEDULED else status,
         caller=Caller(
             client_id=document["client_id"],
             request_id=document.get("request_id"),
             is_test=document.get("is_test", False),
+            template_version=approval["template_version"] if approval is not None else None,
         ),
         request=request_of(document),
         audience=audience_of(document),
@@ -110,6 +119,39 @@ def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> boo
     """End a broadcast before its audience is complete. Returns False as :func:`defer` does."""
     failure = {"failure_code": code, "failure_reason": reason, "updated_at": now}
     return lease.claim.release(_with_end(B.FAILED, {"$set": failure}, now), where=RUNNING)
+
+
+def hold(
+    lease: BroadcastLease,
+    status: BroadcastStatus,
+    *,
+    approval: Mapping[str, Any],
+    due_at: datetime | None,
+    now: datetime,
+) -> bool:
+    """Stop reading the audience until somebody decides. Returns False as :func:`defer` does."""
+    fields: dict[str, Any] = {"status": status.value, "approval": approval, "updated_at": now}
+    if due_at is None:
+        ended = {"$set": {**fields, "purge_at": now + RETENTION}, "$unset": {"due_at": ""}}
+        return lease.claim.release(ended, where=RUNNING)
+    return lease.claim.release(_with_due({"$set": fields}, at=due_at), where=RUNNING)
+
+
+def wait_for_decision(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
+    """Release the lease of a broadcast whose approvers were told. Return False if it was lost."""
+    change = {"$set": {"updated_at": now}}
+    return lease.claim.release(_with_due(change, at=until), where=_awaiting(lease.document))
+
+
+def expire(lease: BroadcastLease, *, now: datetime) -> bool:
+    """End a broadcast that nobody decided about. Return False if the lease was lost."""
+    change = _with_end(B.EXPIRED, {"$set": {"updated_at": now}}, now)
+    return lease.claim.release(change, where=_awaiting(lease.document))
+
+
+def _awaiting(document: BroadcastDocument) -> dict[str, Any]:
+    revision = document["approval"]["revision"]
+    return {"status": B.AWAITING_APPROVAL.value, "approval.revision": revision}
 
 
 def release_lease(lease: BroadcastLease, *, now: datetime) -> bool:
@@ -156,6 +198,50 @@ def change_status(
     )
 
 
+def write_approval(
+    document: BroadcastDocument,
+    status: BroadcastStatus,
+    *,
+    approval: Mapping[str, Any],
+    content: Mapping[str, Any] | None = None,
+    removed: Sequence[str] = (),
+    due_at: datetime | None = None,
+    is_ended: bool = False,
+    where: Mapping[str, Any] | None = None,
+    now: datetime,
+) -> BroadcastDocument | None:
+    """Write what a person did about an approval. Return the broadcast.
+
+    Returns None unless it still has the status and the revision of ``document``, and matches
+    ``where``. All is one write, with which a worker's lease for telling approvers ends, too.
+    """
+    fields: dict[str, Any] = {
+        **(content or {}),
+        "status": status.value,
+        "approval": approval,
+        "claim_count": 0,
+        "updated_at": now,
+    }
+    # What nobody decides about is deleted, like what has ended.
+    times: dict[str, datetime | None] = {
+        "due_at": due_at,
+        "finished_at": now if is_ended else None,
+        "purge_at": now + RETENTION if due_at is None else None,
+    }
+    fields |= {name: value for name, value in times.items() if value is not None}
+    gone = [*removed, "claim", *(name for name, value in times.items() if value is None)]
+    return BROADCASTS().find_one_and_update(
+        {
+            "_id": document["_id"],
+            "status": document["status"],
+            "approval.revision": document["approval"]["revision"],
+            **(where or {}),
+        },
+        {"$set": fields, "$unset": dict.fromkeys(gone, "")},
+        return_document=ReturnDocument.AFTER,
+    )
+
+
 def _page_change(page: PageResult, cursor: str | None, now: datetime) -> dict[str, Any]:
     counts = {"accepted": page.accepted}
     examples: dict[str, Any] = {}
@@ -196,6 +282,26 @@ def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Broadca
     if client_id is not None:
         query["client_id"] = client_id
     return BROADCASTS().find_one(query, WITHOUT_USER_IDS)
+
+
+def read(broadcast_id: ObjectId) -> BroadcastDocument:
+    """Return a broadcast with its whole audience. Raises LookupError or PyMongoError."""
+    document = BROADCASTS().find_one({"_id": broadcast_id})
+    if document is None:
+        raise LookupError("no such broadcast")
+    return document
+
+
+def awaiting_page(*, limit: int, cursor: Cursor | None = None) -> Page[BroadcastDocument]:
+    """Return up to ``limit`` broadcasts of all clients that await an approval, newest first."""
+    return paging.page(
+        BROADCASTS,
+        AWAITING,
+        order=NEWEST_FIRST,
+        limit=limit,
+        cursor=cursor,
+        fields=WITHOUT_USER_IDS,
+    )
 
 
 def page(

@@ -1,4 +1,7 @@
-"""Runs one page of a broadcast under a lease, which is a fan-out or a cancellation."""
+"""Runs one page of a broadcast under a lease: a fan-out or a cancellation.
+
+Of a broadcast that awaits an approval, it tells the approvers, or ends it.
+"""
 
 from datetime import datetime, timedelta
 
@@ -16,7 +19,7 @@ from notifyproject.platform.process import worker_name
 
 from ..catalog import types
 from ..queueing import backlog
-from . import audiences, control, fan_out, repository
+from . import approvals, audiences, control, fan_out, repository
 from .repository import BroadcastLease
 
 log = structlog.get_logger(__name__)
@@ -43,8 +46,12 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     if lease is None:
         return False
     crash_points.reach(Boundary.BROADCAST_LEASED)
-    is_cancelling = lease.status is BroadcastStatus.CANCELLING
-    at = _cancel_page(lease, clock) if is_cancelling else _send_page(lease, clock)
+    if lease.status is BroadcastStatus.AWAITING_APPROVAL:
+        at = approvals.tell_or_expire(lease, now=clock())
+    elif lease.status is BroadcastStatus.CANCELLING:
+        at = _cancel_page(lease, clock)
+    else:
+        at = _send_page(lease, clock)
     crash_points.reach(Boundary.BROADCAST_ADVANCED)
     if at is not None:
         control.enqueue(broadcast_id, at=at, now=clock())
@@ -64,11 +71,7 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     """Fan out the next page. Return when to continue, or None if nothing is left."""
     now = clock()
     if (failure := _end_reason(lease, now)) is not None:
-        code, reason = failure
-        if repository.fail(lease, code=code, reason=reason, now=now):
-            log.warning("broadcast_failed", broadcast_id=str(lease.id), code=code)
-            return None
-        return now if repository.release_lease(lease, now=now) else None
+        return _fail(lease, failure, now)
     if backlog.is_overloaded(now=now):
         until = now + backlog.RETRY_AFTER
         if repository.defer(lease, until=until, now=now):
@@ -76,6 +79,8 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         return now if repository.release_lease(lease, now=now) else None
     with pymongo.timeout(MAX_PAGE_SECONDS):
         user_ids = audiences.next_user_ids(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
+        if (reason := approvals.why_held(lease, len(user_ids))) is not None:
+            return approvals.hold(lease, reason, now=now)
         page = fan_out.fan_out(
             user_ids, request=lease.request, broadcast_id=lease.id, caller=lease.caller, now=now
         )
@@ -95,6 +100,14 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         is_last=is_last,
     )
     return None if is_last else now
+
+
+def _fail(lease: BroadcastLease, failure: tuple[str, str], now: datetime) -> datetime | None:
+    code, reason = failure
+    if repository.fail(lease, code=code, reason=reason, now=now):
+        log.warning("broadcast_failed", broadcast_id=str(lease.id), code=code)
+        return None
+    return now if repository.release_lease(lease, now=now) else None
 
 
 def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:

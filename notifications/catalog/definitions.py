@@ -33,6 +33,7 @@ from ..validation import (
     pointer_token,
 )
 from . import designs, plans, schemas, types
+from .approval import ApprovalRequest, ApprovedBy, is_loosened
 from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
 from .plans import PlanRequest, parse_plan
 from .texts import TextRulesRequest
@@ -293,6 +294,13 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "critical type."
         ),
     ] = False
+    approval: Annotated[
+        ApprovalRequest | None,
+        Meta(
+            description="Which broadcasts of the type another person approves; null: only those "
+            "that the setting for marketing names. Loosening it needs the scope types:admin."
+        ),
+    ] = None
     is_active: bool = True
 
 
@@ -332,9 +340,10 @@ def unconfirmed_breaks(
 
 
 def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> list[str]:
-    """Return the fields that make a stored critical or sensitive type less safe.
+    """Return the fields that make a stored type less safe.
 
-    A sensitive variable becomes readable; or a critical type is switched off, or loses its
+    Of any type, broadcasts need no approval any more. Of a critical or sensitive one, a sensitive
+    variable becomes readable; or a critical type is switched off, or loses its
     priority; or the routing changes: a login code that goes to the inbox alone, or expires before
     it is sent, is as good as switched off, and whoever has an inbox token reads it there. So does a
     disabled type, which whoever may edit types enables again.
@@ -347,6 +356,7 @@ def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any])
         "sensitive_variables": not secrets.issubset(fields["sensitive_variables"]),
         "is_active": is_critical and before["is_active"] and not fields["is_active"],
         "priority": is_critical and fields["priority"] != Priority.CRITICAL,
+        "approval": is_loosened(before, fields),
     }
     for name, none in _PROTECTED.items() if is_critical or secrets else ():
         weakened[name] = (fields.get(name) or none) != (before.get(name) or none)
@@ -413,6 +423,9 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
         "on_unknown": UnknownPolicy,
         "schema_mode": SchemaMode,
     }
+    if request.approval is not None and request.approval.by not in list(ApprovedBy):
+        expected = f"Expected one of {', '.join(ApprovedBy)}."
+        problems.add("/approval/by", "unknown_value", expected)
     if request.max_priority is not None:
         vocabularies["max_priority"] = Priority
     for field, vocabulary in vocabularies.items():

@@ -22,6 +22,7 @@ from notifyproject.db import paging
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
+from .approval import approval_above
 from .digests import digest_of
 from .plans import plan_of
 from .schemas import DataSchema, data_schema
@@ -96,6 +97,9 @@ class TypeConfig:
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
     console_send: bool = False
     """Whether staff may send one message of it from the console, unless it's critical."""
+
+    approval_above: int | None = None
+    """Recipients that a broadcast may have without an approval; None: any number."""
 
     @property
     def is_locked(self) -> bool:
@@ -352,6 +356,7 @@ def _parse_type(document: NotificationTypeDocument) -> TypeConfig:
         layout=document.get("layout"),
         template_version=document.get("template_version") or 0,
         console_send=document.get("console_send", False),
+        approval_above=approval_above(document["category"], document.get("approval")),
     )
 
 

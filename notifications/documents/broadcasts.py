@@ -16,6 +16,21 @@ class SkippedRecipients(TypedDict):
     examples: list[str]
 
 
+class ApprovalDocument(TypedDict):
+    """The approval of a broadcast, in :attr:`BroadcastDocument.approval`."""
+
+    revision: int
+    fingerprint: NotRequired[str]
+    template_version: int
+    authors: list[str]
+    requested_at: NotRequired[datetime]
+    expires_at: NotRequired[datetime]
+    decided_at: NotRequired[datetime]
+    decided_by: NotRequired[str]
+    reason: NotRequired[str]
+    overridden_at: NotRequired[datetime]
+
+
 class BroadcastDocument(TypedDict):
     """A stored :class:`~notifications.models.broadcasts.Broadcast`."""
 
@@ -33,6 +48,7 @@ class BroadcastDocument(TypedDict):
     scheduled_at: NotRequired[datetime]
     expires_at: NotRequired[datetime]
     status: str
+    approval: NotRequired[ApprovalDocument]
     due_at: NotRequired[datetime]
     claim: NotRequired[ClaimDocument]
     claim_count: int

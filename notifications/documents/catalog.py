@@ -42,6 +42,13 @@ class TypeTextRules(TypedDict):
     allow_unicode: bool
 
 
+class TypeApproval(TypedDict):
+    """Which broadcasts are approved, in :attr:`NotificationTypeDocument.approval`."""
+
+    above: int
+    by: str
+
+
 class TypeAction(TypedDict):
     """A button in the inbox, in :attr:`NotificationTypeDocument.actions`."""
 
@@ -93,6 +100,7 @@ class NotificationTypeDocument(TypedDict):
     brand: NotRequired[str | None]
     layout: NotRequired[str | None]
     console_send: NotRequired[bool]
+    approval: NotRequired[TypeApproval | None]
     is_active: bool
     created_at: datetime
     updated_at: datetime

@@ -276,7 +276,9 @@ class Caller:
     may_ignore_limits: bool = False  # A client needs the scope limits:ignore
     may_send_critical: bool = False  # A client needs the scope notifications:critical
     may_read_recipients: bool = False  # A client needs the scope recipients:read
-    template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
+    requires_approval: bool = False  # Another person approves its broadcasts
+    template_version: int | None = None
+    """That of test sends by staff, which may be unpublished, and of approved broadcasts."""
 
 
 class AlreadyNotifiedError(Exception):

@@ -8,6 +8,7 @@ import domain.digests
 import domain.limits
 import domain.retry
 import domain.states
+import notifications.models.broadcasts
 import notifications.models.notification
 import notifyproject.db.fields
 import notifyproject.db.indexes
@@ -23,6 +24,25 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.CreateModel(
+            name='Approval',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('revision', models.IntegerField()),
+                ('fingerprint', models.CharField(blank=True, max_length=64, null=True)),
+                ('template_version', models.IntegerField()),
+                ('authors', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=600))),
+                ('requested_at', models.DateTimeField(blank=True, null=True)),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+                ('decided_at', models.DateTimeField(blank=True, null=True)),
+                ('decided_by', models.CharField(blank=True, max_length=64, null=True)),
+                ('reason', models.CharField(blank=True, max_length=500, null=True)),
+                ('overridden_at', models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
         migrations.CreateModel(
             name='Attachment',
             fields=[
@@ -194,6 +214,7 @@ class Migration(migrations.Migration):
                 ('brand', models.CharField(blank=True, max_length=64, null=True)),
                 ('layout', models.CharField(blank=True, max_length=64, null=True)),
                 ('console_send', models.BooleanField(default=False)),
+                ('approval', models.JSONField(blank=True, null=True)),
                 ('is_active', models.BooleanField(default=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
@@ -302,6 +323,7 @@ class Migration(migrations.Migration):
                 ('scheduled_at', models.DateTimeField(blank=True, null=True)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('status', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.states.BroadcastStatus), max_length=40)),
+                ('approval', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.broadcasts.Approval, null=True)),
                 ('due_at', models.DateTimeField(blank=True, null=True)),
                 ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
@@ -322,8 +344,8 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'broadcasts',
                 'ordering': ('-created_at', '-id'),
-                'permissions': (('pause_broadcast', 'Can pause'), ('resume_broadcast', 'Can resume'), ('cancel_broadcast', 'Can cancel, with its pending deliveries')),
-                'indexes': [notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='brc_created'), notifyproject.db.indexes.MongoIndex('client_id', '-created_at', '-_id', name='brc_client_created'), notifyproject.db.indexes.MongoIndex('due_at', name='brc_due', partial={'due_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='brc_purge')],
+                'permissions': (('pause_broadcast', 'Can pause'), ('resume_broadcast', 'Can resume'), ('cancel_broadcast', 'Can cancel, with its pending deliveries'), ('submit_broadcast', 'Can ask for the approval of a draft'), ('approve_broadcast', 'Can approve and reject what others wrote'), ('override_broadcast', 'Can send without an approval, with a reason and an alert')),
+                'indexes': [notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='brc_created'), notifyproject.db.indexes.MongoIndex('client_id', '-created_at', '-_id', name='brc_client_created'), notifyproject.db.indexes.MongoIndex('due_at', name='brc_due', partial={'due_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('status', '-created_at', '-_id', name='brc_awaiting', partial={'status': 'awaiting_approval'}), notifyproject.db.indexes.MongoIndex('approval.overridden_at', name='brc_overridden', partial={'approval.overridden_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='brc_purge')],
             },
         ),
         migrations.CreateModel(

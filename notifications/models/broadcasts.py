@@ -2,6 +2,7 @@
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
+from django_mongodb_backend.models import EmbeddedModel
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
@@ -10,7 +11,32 @@ from notifyproject.db.models import Claim
 
 from .notification import USER_ID_LENGTH
 
+REASON_LENGTH = 500
 OPEN_BROADCASTS = {"due_at": {"$exists": True}}
+AWAITING = {"status": BroadcastStatus.AWAITING_APPROVAL.value}
+OVERRIDDEN = {"approval.overridden_at": {"$exists": True}}
+
+
+class Approval(EmbeddedModel):
+    """What another person decided, or is asked to decide. Missing if nobody has to."""
+
+    revision = models.IntegerField()
+    """Grows with each change. A decision names the one that it's about."""
+    fingerprint = optional_text(64)
+    """Of all that would be sent, when it was submitted. Missing in a draft."""
+    template_version = models.IntegerField()
+    """The version of the type's template that is sent, whatever is published later."""
+    authors = ArrayField(models.CharField(max_length=600))
+    """Accounts, identities at the OpenID provider, and clients that wrote or submitted it."""
+    requested_at = optional_datetime()
+    expires_at = optional_datetime()
+    decided_at = optional_datetime()
+    decided_by = optional_text(64)
+    """The account or client that approved, rejected, or overrode."""
+    reason = optional_text(REASON_LENGTH)
+    """Of a rejection, of an override, or why it's a draft again."""
+    overridden_at = optional_datetime()
+    """When it was sent without another person's approval."""
 
 
 class Broadcast(models.Model):
@@ -35,6 +61,7 @@ class Broadcast(models.Model):
     """No recipient is processed at or after this time."""
 
     status = choice_field(BroadcastStatus)
+    approval = EmbeddedModelField(Approval, null=True, blank=True)
     due_at = optional_datetime()
     """When to run the next page. Missing if there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
@@ -69,11 +96,16 @@ class Broadcast(models.Model):
             ("pause_broadcast", "Can pause"),
             ("resume_broadcast", "Can resume"),
             ("cancel_broadcast", "Can cancel, with its pending deliveries"),
+            ("submit_broadcast", "Can ask for the approval of a draft"),
+            ("approve_broadcast", "Can approve and reject what others wrote"),
+            ("override_broadcast", "Can send without an approval, with a reason and an alert"),
         )
         indexes = (
             MongoIndex("-created_at", "-_id", name="brc_created"),
             MongoIndex("client_id", "-created_at", "-_id", name="brc_client_created"),
             MongoIndex("due_at", name="brc_due", partial=OPEN_BROADCASTS),
+            MongoIndex("status", "-created_at", "-_id", name="brc_awaiting", partial=AWAITING),
+            MongoIndex("approval.overridden_at", name="brc_overridden", partial=OVERRIDDEN),
             MongoIndex("purge_at", name="brc_purge", expire_after_seconds=0),
         )
 

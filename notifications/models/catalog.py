@@ -75,6 +75,9 @@ class NotificationType(models.Model):
     """The frame of its emails; missing: that of the brand, or the built-in one."""
     console_send = models.BooleanField(default=False)
     """Whether staff may send one message of it from the console. Never of a critical type."""
+    approval = models.JSONField(null=True, blank=True)
+    """Which broadcasts another person approves: ``{"above": 500, "by": "approvers"}``; empty: only
+    those that the setting for marketing names."""
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

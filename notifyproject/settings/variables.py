@@ -177,7 +177,7 @@ class SignIn(Group):
         kinds.group_roles(),
         "",
         "required with an issuer; `group:role,…`; the roles are `viewer`, `support`, `operator`, "
-        "and `admin`",
+        "`approver`, and `admin`",
     )
     OIDC_ACR_VALUES: tuple[str, ...] = declare(
         kinds.items(split=str.split),
@@ -300,6 +300,20 @@ class Sms(Group):
         "on",
         "whether typographic quotes, dashes, dots, and blanks become plain ones if a text then has "
         "fewer parts to pay for: `on`, `off`",
+    )
+
+
+class Approval(Group):
+    """What another person approves before it is sent."""
+
+    heading = "Approval"
+    see = "guides/approval.md"
+
+    MARKETING_APPROVAL_ABOVE: int = declare(
+        kinds.whole(0, 100_000_000),
+        "0",
+        "marketing broadcasts to more recipients than this need an approval, whatever their types "
+        "say; 0: only those whose type needs one",
     )
 
 
@@ -476,6 +490,7 @@ class Environment(
     Inbox,
     Email,
     Sms,
+    Approval,
     Rooms,
     ProviderLimits,
     RequestLimits,

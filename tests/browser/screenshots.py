@@ -10,6 +10,7 @@ import pytest
 from bson import ObjectId
 from playwright.sync_api import ViewportSize
 
+from access.clients import registry as registry_of_clients
 from access.models import StaffUser
 from delivery import provider_pauses
 from domain.channels import Channel
@@ -23,11 +24,14 @@ from notifications.actions.actions import Staff
 from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
+from notifications.catalog import types
+from notifications.intake.requests import Caller
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
 from providers import registry
 from tests.browser.screen import Screen
 from tests.browser.test_inbox_elements import Site, site
+from tests.support.factories.broadcasts import begun, recipients, topic
 from tests.support.factories.demo_day import store_day
 
 __all__ = ["site"]
@@ -83,6 +87,15 @@ def test_screenshots_are_taken(screen: Screen) -> None:
         "bulk_operation",
         f"{notifications}/bulkoperation/{_half_done_operation(now)}/change/",
     )
+
+
+def test_approval_is_taken(screen: Screen) -> None:
+    names = recipients(40)
+    client_id = registry_of_clients.create_client(name="newsletter", scopes=[], now=utc_now())
+    types.define_type("marketing", {"approval": {"above": 10, "by": "approvers"}}, now=utc_now())
+    broadcast_id = begun(topic("news", *names), at=utc_now(), caller=Caller(client_id=client_id))
+    screen.sign_in()
+    _take(screen, "approval", f"/admin/notifications/broadcast/{broadcast_id}/change/")
 
 
 def _take(screen: Screen, name: str, path: str) -> None:

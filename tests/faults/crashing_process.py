@@ -4,6 +4,7 @@ Reads jobs, a JSON object on each line, and runs each in a forked child. Writes 
 signal that ended the child, or 0.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -42,6 +43,8 @@ def _do(job: dict[str, Any]) -> None:
     settings.SENDGRID_URL = job["provider"]
     registry.clear()
     crash_points.reach = crash_points.make_reach(job["crash_at"])
+    if "kills_at" in job:
+        _kill_at_write(job["kills_at"])
     if job[DO] == "deliver":
         pipeline.dispatch(
             SendingRuntime(),
@@ -77,6 +80,29 @@ def _call_back(job: dict[str, Any]) -> None:
     settings.CALLBACK_LOOPBACK = True
     now = datetime.fromisoformat(job["now"])
     worker.run_round(ObjectId(job["id"]), clock=lambda: now)
+
+
+def _kill_at_write(number: int) -> None:
+    """Kill this process before its n-th write to MongoDB, or after it: 0, 1, 2, …, in order."""
+    from pymongo.collection import Collection
+
+    moments = itertools.count()
+
+    def reach() -> None:
+        if next(moments) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def killing(write: Any) -> Any:
+        def wrapped(*args: Any, **options: Any) -> Any:
+            reach()
+            written = write(*args, **options)
+            reach()
+            return written
+
+        return wrapped
+
+    for name in ("insert_one", "update_one", "update_many", "find_one_and_update"):
+        setattr(Collection, name, killing(getattr(Collection, name)))
 
 
 def _post(job: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 ``make chaos SCENARIO=1`` runs this with every channel and real waits.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 
+from access.models import Scope
 from bench.chaos.boundaries import Trigger, cases_of
 from callbacks import outbox, subscriptions
 from callbacks.events import DisabledReason, Event, EventType
@@ -26,6 +28,7 @@ from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Priority
 from domain.time import utc_now
+from notifications.catalog import types
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform.crash_points import Boundary
@@ -130,6 +133,32 @@ def test_crashed_broadcast_reaches_everyone_once(die: Die) -> None:
         broadcasts.run_to_completion(broadcast_id, at=now + LEASE)
         assert broadcasts.notified_users(broadcast_id) == names, boundary
         assert broadcasts.read(broadcast_id)["accepted"] == len(names), boundary
+
+
+def test_approval_killed_at_each_write_is_made_or_not(die: Die) -> None:
+    names = broadcasts.recipients(2)
+    types.define_type("marketing", {"approval": {"above": 0, "by": "approvers"}}, now=utc_now())
+    approver = new_app("approver", Scope.BROADCASTS_APPROVE)
+    headers = {"Authorization": f"Bearer {approver.key}"}
+    statuses = []
+    for moment in itertools.count():
+        broadcast_id = broadcasts.begun(at=utc_now())
+        seen = {"fingerprint": broadcasts.read(broadcast_id)["approval"]["fingerprint"]}
+        path = f"/broadcasts/{broadcast_id}/approve"
+        job = {"path": f"/api/v1{path}", "body": seen, "headers": headers, "kills_at": moment}
+        signal_number = die("post", Boundary.TASK_DONE, **job)
+        killed = broadcasts.read(broadcast_id)
+        is_made = killed["status"] == "scheduled"
+        assert is_made or killed["status"] == "awaiting_approval", moment
+        assert is_made == ("decided_at" in killed["approval"]), "both in one write"
+        statuses.append(killed["status"])
+        assert approver.post(path, seen).status_code == 200, "again, whatever was done"
+        broadcasts.run_to_completion(broadcast_id, at=utc_now() + LEASE)
+        assert broadcasts.notified_users(broadcast_id) == names, moment
+        if signal_number == 0:
+            break
+    assert statuses == sorted(statuses), "awaiting first, then scheduled"
+    assert set(statuses) == {"awaiting_approval", "scheduled"}
 
 
 def test_callback_that_kills_each_worker_fails_and_the_others_arrive(die: Die) -> None:

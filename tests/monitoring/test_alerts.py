@@ -10,6 +10,7 @@ from bson import ObjectId
 from django.contrib.auth.models import Group
 from structlog.testing import capture_logs
 
+from access import actors
 from access.clients import registry as clients
 from access.models import StaffUser
 from callbacks.events import DisabledReason
@@ -23,8 +24,10 @@ from domain.rooms import RoomKind
 from domain.states import DeliveryStatus
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
+from notifications.broadcasts import approvals
 from notifications.catalog import texts
 from notifications.intake import acceptance, requests
+from notifications.intake.requests import Caller
 from notifications.receipts import processor
 from notifications.store import country_units, daily_units
 from notifyproject.db.collections import collection
@@ -35,6 +38,7 @@ from providers.labels import PROVIDERS
 from rooms import registry as rooms
 from tasks import tasks
 from tests.support.accounts import declare
+from tests.support.factories import broadcasts
 from tests.support.factories import notifications as factories
 from tests.support.factories.alerts import MINUTE, NOW, evaluate, fail, found, sent_alerts, subjects
 from tests.support.fakes.provider import ScriptedProvider
@@ -497,6 +501,26 @@ def test_client_that_has_used_most_of_a_daily_cap_opens_an_incident(settings: An
     assert incident["title"] == "API client shop: 80 of 100 daily SMS parts abroad used"
     evaluate(NOW + timedelta(days=1))
     (incident,) = [item for item in found() if item["kind"] == AlertKind.DAILY_UNITS]
+    assert not incident["is_open"]
+
+
+def test_broadcast_sent_without_an_approval_opens_an_incident() -> None:
+    caller = Caller(client_id=broadcasts.CALLER.client_id, requires_approval=True)
+    author = actors.client_actor(caller.client_id)
+    broadcast_id = broadcasts.begun(at=NOW, caller=caller)
+    evaluate(NOW)
+    assert AlertKind.APPROVAL_OVERRIDDEN not in kinds()
+    seen = broadcasts.read(broadcast_id)["approval"]["fingerprint"]
+    approvals.override(
+        broadcast_id, fingerprint=seen, reason="The site is down.", by=author, now=NOW
+    )
+    evaluate(NOW)
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.APPROVAL_OVERRIDDEN]
+    assert incident["title"] == "A broadcast of marketing was sent without an approval"
+    assert "The site is down." in incident["detail"]
+    evaluate(NOW + 61 * MINUTE)
+    evaluate(NOW + 64 * MINUTE)
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.APPROVAL_OVERRIDDEN]
     assert not incident["is_open"]
 
 

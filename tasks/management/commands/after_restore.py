@@ -8,10 +8,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.states import BroadcastStatus, BulkStage
 from domain.time import InvalidTimeError, parse_timestamp, utc_now
-from notifications.broadcasts import control
+from notifications.broadcasts import approvals, control
 from notifications.bulk import repository as bulk
 from notifications.documents.broadcasts import BROADCASTS
 from notifications.documents.bulk import OPERATIONS
+from notifications.models.broadcasts import AWAITING
 from notifications.store import recovery
 from notifyproject.platform import clock_check
 
@@ -24,7 +25,8 @@ class Command(BaseCommand):
     help = (
         "Run this after restoring a backup and before starting workers and beat. Deliveries due "
         "before --stopped-at fail as outcome_unknown, because they may have been sent since the "
-        "backup. Broadcasts and bulk operations that had begun are paused."
+        "backup. Broadcasts and bulk operations that had begun are paused, and broadcasts that "
+        "await an approval are drafts."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -68,6 +70,8 @@ class Command(BaseCommand):
         else:
             for broadcast in broadcasts:
                 control.pause(broadcast["_id"], now=now)
+            for document in BROADCASTS().find(AWAITING, {"_id": 1}):
+                approvals.withdraw_restored(document["_id"], now=now)
             for operation in operations:
                 bulk.pause(operation["_id"], now=now)
             while recovery.expire_leases(now=now):

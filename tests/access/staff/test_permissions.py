@@ -20,7 +20,7 @@ from tests.support.clients.console import make_staff
 from tests.support.mongo.explained_reads import Plan
 
 pytestmark = pytest.mark.usefixtures("db")
-ROLES = ["viewer", "support", "operator", "admin"]
+ROLES = ["viewer", "support", "operator", "approver", "admin"]
 STANDARD_PREFIXES = ("add_", "change_", "delete_", "view_")
 OWN_APPS = frozenset({"access", "analytics", "callbacks", "devices", "notifications", "recipients"})
 
@@ -37,13 +37,15 @@ def permissions_of(role: str) -> set[str]:
     return {f"{kinds[p.content_type_id].app_label}.{p.codename}" for p in found}
 
 
-def test_command_creates_four_roles() -> None:
+def test_command_creates_the_roles() -> None:
     output = create_roles()
     assert [line.partition(":")[0] for line in output.splitlines()] == ROLES
     assert "created" in output
     assert permissions_of("support") == SUPPORT_PERMISSIONS
     assert permissions_of("operator") >= OPERATOR_PERMISSIONS
-    assert len(permissions_of("admin")) == console_permissions().count()
+    assert permissions_of("approver") >= permissions.APPROVER_PERMISSIONS
+    own = len(permissions.OWN_PERMISSIONS)
+    assert len(permissions_of("admin")) == console_permissions().count() - own
 
 
 def test_viewer_has_view_permissions_except_accounts() -> None:
@@ -83,6 +85,7 @@ def test_every_custom_permission_is_assigned_or_listed() -> None:
         and not permission.codename.startswith(STANDARD_PREFIXES)
     }
     named = OPERATOR_PERMISSIONS | SUPPORT_PERMISSIONS | permissions.ADMIN_PERMISSIONS
+    named |= permissions.APPROVER_PERMISSIONS | permissions.OWN_PERMISSIONS
     assert own - named == set(), "name them in access.staff.permissions"
 
 

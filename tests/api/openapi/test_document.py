@@ -126,13 +126,18 @@ def test_field_with_fixed_values_is_an_enum_in_every_structure(described: Any) -
     fixed = {name for _, name, text in texts if "enum" in text}
     assert fixed >= {"channel", "channels", "status", "priority", "category", "platform", "event"}
     # The type of a notification is an open vocabulary, unlike that of a callback event. A snooze
-    # ends at a time, and a plan at a goal.
+    # ends at a time, and a plan at a goal. People word the reasons of an approval.
     others = {
         f"{structure}.{name}"
         for structure, name, text in texts
         if name in fixed - {"type"} and "enum" not in text
     }
-    assert others == {"ChannelPreviewView.reason", "SnoozeRequest.until"}
+    assert others == {
+        "ApprovalView.reason",
+        "ChannelPreviewView.reason",
+        "RefuseRequest.reason",
+        "SnoozeRequest.until",
+    }
 
 
 def _text_of(schema: Any, schemas: Any) -> Any:

@@ -76,6 +76,8 @@ BROADCAST = {
     "audience": {"topic": "news"},
     "content": {"subject": "Spring", "body": "It is spring."},
 }
+SEEN = {"fingerprint": "9f" * 32}
+DECISION = {**SEEN, "reason": "The date is wrong."}
 
 SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("notifications", "GET"): _nothing("/notifications", results=[]),
@@ -103,6 +105,14 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("broadcasts", "POST"): _nothing("/broadcasts", BROADCAST, makes=True),
     ("broadcast-preview", "POST"): _nothing("/broadcasts/preview", BROADCAST),
     ("broadcast", "GET"): _own("/broadcasts/{broadcast}"),
+    ("broadcast", "PUT"): _own("/broadcasts/{broadcast}", BROADCAST),
+    ("broadcast-submit", "POST"): _own("/broadcasts/{broadcast}/submit"),
+    # One that awaits no approval is of its client alone.
+    ("broadcasts-awaiting", "GET"): _nothing("/broadcasts/awaiting", results=[]),
+    ("broadcast-review", "GET"): _own("/broadcasts/{broadcast}/review"),
+    ("broadcast-approve", "POST"): _own("/broadcasts/{broadcast}/approve", SEEN),
+    ("broadcast-reject", "POST"): _own("/broadcasts/{broadcast}/reject", DECISION),
+    ("broadcast-override", "POST"): _own("/broadcasts/{broadcast}/override", DECISION),
     ("broadcast-pause", "POST"): _own("/broadcasts/{broadcast}/pause"),
     ("broadcast-resume", "POST"): _own("/broadcasts/{broadcast}/resume"),
     ("broadcast-cancel", "POST"): _own("/broadcasts/{broadcast}/cancel"),

@@ -244,6 +244,8 @@ OTHER_INDEXES: Mapping[str, str] = {
     "brc_created": "broadcasts, newest first",
     "brc_client_created": "a client's broadcasts, newest first",
     "brc_due": "broadcasts with work to do, oldest first",
+    "brc_awaiting": "broadcasts that await an approval, newest first; only these are in it",
+    "brc_overridden": "broadcasts sent without an approval; only these are in it",
     "brc_purge": "deletes broadcasts 90 days after their end",
     "dig_open": "the open digest of a group, unique",
     "dig_group": "the digests of a group, newest first; the shard key",
