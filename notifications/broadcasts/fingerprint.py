@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 
+from domain.content import Look
 from notifications.documents.broadcasts import BroadcastDocument
 
 from ..catalog import types
+from ..catalog.designs import UnknownBrandError
 from ..catalog.types import TypeConfig
-from ..content import templates
+from ..content import looks, templates
 from .requests import request_of
 
 PROGRESS = frozenset(
@@ -55,14 +57,17 @@ def fingerprint_of(document: BroadcastDocument, *, template_version: int) -> str
     """Return the fingerprint of a broadcast as it would be sent now. Raises PyMongoError.
 
     ``template_version`` is that of the type's own template, which was fixed when the broadcast was
-    submitted. Another template that the request names counts as it is published now.
+    submitted. Another template that the request names, and the design, count as they are now.
     """
     given: dict[str, Any] = dict(document)
     config = types.find_type(document["type"])
+    name, version = _template(document, template_version)
+    stored = None if name is None else templates.get_version(type_slug=name, number=version)
     parts = {
         "broadcast": {name: value for name, value in given.items() if name not in PROGRESS},
         "type": None if config is None else _deciding(config),
-        "template": _template(document, template_version),
+        "template": [name, version, stored.parts if stored is not None else None],
+        "look": None if config is None else _look(document, config, name, version),
     }
     encoded = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()
@@ -72,14 +77,22 @@ def _deciding(config: TypeConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in TYPE_FIELDS}
 
 
-def _template(document: BroadcastDocument, own_version: int) -> Any:
-    """Return the texts that the broadcast is rendered from, or None if it has its own."""
+def _template(document: BroadcastDocument, own_version: int) -> tuple[str | None, int]:
+    """Return the template and its version; None for the name if the broadcast has its own text."""
     content = request_of(document).content
     if content.body is not None:
+        return None, own_version
+    if content.template_id in (None, document["type"]):
+        return document["type"], own_version
+    return content.template_id, types.get_template_version(content.template_id or "")
+
+
+def _look(
+    document: BroadcastDocument, config: TypeConfig, name: str | None, version: int
+) -> Look | None:
+    """Return the brand, the layout, and the design that has them as they are now."""
+    brand = request_of(document).brand or config.brand
+    try:
+        return looks.find_look(name=name, version=version, brand=brand, layout=config.layout)
+    except UnknownBrandError:
         return None
-    name, version = document["type"], own_version
-    if content.template_id not in (None, name):
-        name = content.template_id or name
-        version = types.get_template_version(name)
-    stored = templates.get_version(type_slug=name, number=version)
-    return [name, version, stored.parts if stored is not None else None]

@@ -5,6 +5,7 @@ from datetime import timedelta
 from itertools import product
 from typing import Any
 
+import msgspec
 import pytest
 from bson import ObjectId
 
@@ -16,8 +17,10 @@ from notifications.broadcasts import approvals, control, creation, preview, repo
 from notifications.broadcasts.approvals import OwnApprovalError
 from notifications.broadcasts.fingerprint import PROGRESS
 from notifications.broadcasts.requests import AudienceRequest, BroadcastRequest
-from notifications.catalog import types
-from notifications.content import templates
+from notifications.catalog import designs, types
+from notifications.catalog.designs import BrandRequest, Kind
+from notifications.content import design_changes, templates
+from notifications.content.design_changes import Change
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.models import Broadcast
 from notifyproject.db.collections import collection
@@ -97,6 +100,19 @@ def published(body: str, *, slug: str = "marketing") -> int:
     )
     templates.publish_version(type_slug=slug, number=version.number, now=NOON)
     return version.number
+
+
+def branded(name: str) -> None:
+    """Store the brand ``acme`` with a name."""
+    known = designs.read_newest().items(Kind.BRAND).get("acme")
+    change = Change(
+        kind=Kind.BRAND,
+        name="acme",
+        content=msgspec.to_builtins(BrandRequest(name=name)),
+        replaces=None if known is None else designs.revision_of(known),
+        pointer="/brand",
+    )
+    design_changes.store([change], created_by="ada", now=NOON)
 
 
 # The table: who, in which state, does what.
@@ -380,6 +396,15 @@ class TestWhatIsApproved:
         published("Entirely new.", slug="transactional")
         run_to_completion(broadcast_id)
         assert read(broadcast_id)["status"] == B.DRAFT
+
+    def test_brand_is_part_of_it(self) -> None:
+        recipients(1)
+        branded("Acme")
+        broadcast_id = asked(brand="acme")
+        approved(broadcast_id)
+        branded("Apex")
+        run_to_completion(broadcast_id)
+        assert (read(broadcast_id)["status"], notified_users(broadcast_id)) == (B.DRAFT, [])
 
 
 class TestTime:
