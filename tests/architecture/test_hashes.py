@@ -25,6 +25,7 @@ REASONS = {
     "domain/digests.py": _GROUP,
     "domain/web_push.py": "a public key, and an ID of ours",
     "notifications/broadcasts/fan_out.py": _IDS,
+    "notifications/broadcasts/fingerprint.py": "an approval is of these bytes alone",
     "notifications/bulk/operation.py": _IDS,
     "notifications/catalog/designs.py": "an item of a design, which the same response shows",
     "notifications/content/type_files.py": "a type and its texts, which the same response shows",
