@@ -70,6 +70,14 @@ def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited
             digested.append(_refuse(claimed, decision))
         else:
             refused.append(_refuse(claimed, decision))
+    if dropped := [
+        unsent
+        for unsent in refused
+        if unsent.status is S.SUPPRESSED
+        and any(limit.counts_addresses for limit in requests[unsent.claimed.reference].limits)
+    ]:
+        # Somebody asks for codes to a number over and over, who may not be its owner.
+        log.warning("codes_limited", codes=len(dropped), type=dropped[0].claimed.type)
     return Limited(allowed=allowed, refused=refused, digested=digested, moved_up=reserved.moved_up)
 
 

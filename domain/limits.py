@@ -145,7 +145,13 @@ class Counter:
         return [at for use, at in self.uses if use != delivery_id and at > since]
 
     def before(self, order: tuple[datetime, str]) -> list[LineEntry]:
-        """Return the deliveries that come before one in this order, and take a slot."""
+        """Return the deliveries that come before one in this order, and take a slot.
+
+        None where a message is dropped rather than delayed: a newer one, such as the code that an
+        app takes now, isn't dropped in favour of older ones that may be dropped at their turn.
+        """
+        if self.limit.overflow is Overflow.DROP:
+            return []
         return [place for place in self.line if place.order < order and place.is_counted]
 
 

@@ -6,7 +6,7 @@ The command ``notify`` has a copy of this module, as of ``type_rules``.
 import json
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -19,10 +19,14 @@ _ANYTHING: Mapping[str, Any] = {}
 
 
 def breaking_changes(
-    before: Mapping[str, Any], after: Mapping[str, Any]
+    before: Mapping[str, Any], after: Mapping[str, Any], *, confirmed: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Yield where a schema refuses what another one took: a JSON Pointer, and the reason."""
-    return islice(_compare(before, after), MAX_FOUND)
+    """Yield where a schema refuses what another one took: a JSON Pointer, and the reason.
+
+    ``confirmed`` are pointers that are left out.
+    """
+    found = (change for change in _compare(before, after) if change[0] not in confirmed)
+    return islice(found, MAX_FOUND)
 
 
 class Resolver:

@@ -5,7 +5,7 @@ of this module, and runs them without a server. ``docs/reference/lint.md`` descr
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -108,8 +108,13 @@ def find(
     return found if published is None else [*found, *find_breaking(published, definition)]
 
 
-def find_breaking(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Finding]:
-    """Return where a definition refuses data that the one before took."""
+def find_breaking(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, confirmed: Collection[str] = ()
+) -> list[Finding]:
+    """Return where a definition refuses data that the one before took.
+
+    ``confirmed`` are pointers into the schema that are left out.
+    """
     old, new = before.get("schema") or _ANY, after.get("schema") or _ANY
     if after.get("schema_mode", "reject") != "reject":
         return []
@@ -121,7 +126,7 @@ def find_breaking(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[F
             pointer=f"/definition/schema{place}",
             detail=f"{reason} Requests that were right until now may be refused.",
         )
-        for place, reason in breaking_changes(old, new)
+        for place, reason in breaking_changes(old, new, confirmed=confirmed)
     ]
 
 

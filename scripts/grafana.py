@@ -251,7 +251,7 @@ ALERTS: Sequence[tuple[str, str, str, str]] = (
     ),
     (
         "CircuitIsOpen",
-        "max by (provider) (notify_circuit_open) == 1",
+        "max by (provider) (notify_circuit_open) > 0",
         "5m",
         "Requests to the provider fail, and its deliveries wait.",
     ),

@@ -130,7 +130,7 @@ def put_type(request: ClientRequest, slug: str) -> Response:
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", fault.code, fault.place) for fault in faults]
         )
-    if broken := definitions.unconfirmed_breaks(before, body):
+    if broken := definitions.unconfirmed_breaks(before, body, confirmed=body.confirm_breaking):
         raise InvalidRequestError(broken)
     is_new = types.define_type(slug, fields, now=utc_now())
     document = _type_or_404(slug)

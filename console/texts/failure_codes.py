@@ -96,9 +96,9 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     ),
     F.RENDER_FAILED: Explanation(
         "template error",
-        "Correct the template or the template variables, and then retry.",
+        "Correct the template or the template variables, and send a new one. A retry renders the "
+        "same version with the same data.",
         needs_operator=True,
-        step=Step.RETRY,
     ),
     F.DECRYPTION_FAILED: Explanation(
         "sensitive data can't be decrypted",

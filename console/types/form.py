@@ -407,7 +407,7 @@ class NotificationTypeForm(forms.ModelForm):
         number = (before.get("template_version") if before else None) or SHIPPED_VERSION
         for fault in linting.find_exposures_of_version(slug, fields, number):
             self.add_error("sensitive_variables", fault.place)
-        broken = definitions.unconfirmed_breaks(before, request)
+        broken = definitions.unconfirmed_breaks(before, request, confirmed=())
         if broken and not self.cleaned_data.get("confirm_breaking"):
             self.add_error("confirm_breaking", "Turn this on to refuse more.")
             for problem in broken:

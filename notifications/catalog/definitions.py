@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +12,6 @@ from domain import type_rules
 from domain.channels import INBOX, Channel
 from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
-from domain.schema_changes import MAX_FOUND
 from domain.states import Category, Priority, SchemaMode
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 from providers.registry import every_channel
@@ -47,6 +46,7 @@ MIN_REMINDER_SECONDS = int(MIN_REMINDER.total_seconds())
 MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
+MAX_CONFIRMED = 1_000  # Places in which a schema refuses more; a response names 100 at a time
 MAX_WHATSAPP_BODY = 1_024  # Meta's limit
 TRANSIENT = frozenset({"confirm_not_sensitive", "confirm_breaking"})
 """Fields of a request that say what it may do, and aren't stored."""
@@ -274,7 +274,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     confirm_breaking: Annotated[
         list[Annotated[str, Meta(max_length=schemas.MAX_TEXT)]],
         Meta(
-            max_length=MAX_FOUND,
+            max_length=MAX_CONFIRMED,
             description="Places in which this request's schema refuses what the stored one takes: "
             "the pointers of the response that asks for it.",
         ),
@@ -318,9 +318,9 @@ def secrets_of(request: TypeRequest) -> list[str]:
 
 
 def unconfirmed_breaks(
-    before: Mapping[str, Any] | None, request: TypeRequest
+    before: Mapping[str, Any] | None, request: TypeRequest, *, confirmed: Collection[str]
 ) -> list[FieldProblem]:
-    """Return where a schema refuses what the stored one takes, but for what is confirmed."""
+    """Return where a schema refuses what the stored one takes, but for confirmed pointers."""
     if before is None:
         return []
     text = before.get("schema")
@@ -330,12 +330,11 @@ def unconfirmed_breaks(
             "schema_mode": schemas.schema_mode(before.get("schema_mode")),
         },
         {"schema": request.schema, "schema_mode": request.schema_mode},
+        confirmed={place.removeprefix("/schema") for place in confirmed},
     )
-    places = [(each.pointer.removeprefix("/definition"), each.detail) for each in found]
     return [
-        FieldProblem(pointer, "confirmation_required", detail)
-        for pointer, detail in places
-        if pointer not in request.confirm_breaking
+        FieldProblem(each.pointer.removeprefix("/definition"), "confirmation_required", each.detail)
+        for each in found
     ]
 
 

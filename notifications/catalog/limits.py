@@ -37,7 +37,7 @@ MAX_TYPES = 100
 MAX_LIMITS = 50
 """Each limit that applies costs a send one more write."""
 CODES = "sms_codes"
-"""The limit of codes by SMS to a number, which comes from the settings."""
+"""The name of the limits of codes by SMS to a number, which come from the settings."""
 CODES_PERIOD = timedelta(minutes=10)
 
 
@@ -173,18 +173,24 @@ def is_limited(channel: Channel) -> bool:
 
 def may_apply(channel: Channel) -> bool:
     """Return whether any limit may count messages of a channel."""
-    return bool(active_limits()) or limit_of_codes(channel) is not None
+    return bool(active_limits()) or limits_codes(channel)
 
 
-def limit_of_codes(channel: Channel) -> Limit | None:
-    """Return the limit of the codes that an address gets on a channel, if there is one.
+def limits_codes(channel: Channel) -> bool:
+    """Return whether the codes that an address gets on a channel are limited.
 
     Each part is paid for, and anybody can ask for codes to numbers whose carrier shares the price.
     """
-    if not channel.pays_by_part or not settings.SMS_CODES_PER_NUMBER:
-        return None
+    return channel.pays_by_part and settings.SMS_CODES_PER_NUMBER > 0
+
+
+def limit_of_codes(channel: Channel, type_slug: str) -> Limit:
+    """Return the limit of the codes of a type that an address gets, whichever app asks.
+
+    Each type has its own, so that the PINs of parcels use up no login codes.
+    """
     return Limit(
-        name=CODES,
+        name=f"{CODES}:{type_slug}",
         channels=frozenset({channel}),
         maximum=settings.SMS_CODES_PER_NUMBER,
         period=CODES_PERIOD,
@@ -229,9 +235,8 @@ def applying_limits(
     """
     if is_test or not is_limited(channel):
         return []
-    codes = limit_of_codes(channel)
-    if codes is not None and types.sensitive_variables(type_slug, template_id):
-        return [codes]
+    if limits_codes(channel) and types.sensitive_variables(type_slug, template_id):
+        return [limit_of_codes(channel, type_slug)]
     # Limits are shared by all clients: one client's campaign must not hold another's codes.
     if priority is Priority.CRITICAL:
         return []

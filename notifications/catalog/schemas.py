@@ -161,9 +161,12 @@ def check_schema(schema: Mapping[str, Any], problems: ProblemCollector, *, point
 def marked_variables(schema: Mapping[str, Any]) -> list[str]:
     """Return the variables that are sensitive: marked, or with a part that is.
 
-    The schema may have any structure.
+    The schema may have any structure. One with more definitions than allowed is refused elsewhere,
+    and would take long here.
     """
     definitions = as_mapping(schema.get("$defs"))
+    if len(definitions) > MAX_DEFINITIONS:
+        return []
     marked = _marked_definitions(definitions)
     found = [
         name
@@ -356,11 +359,15 @@ def _roots(
     schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield a schema and what it refers to at its own level, with their places."""
-    place, part = "", schema
-    for _ in range(len(definitions) + 1):
-        yield place, part
-        name = str(part.get("$ref")).removeprefix(DEFINITIONS)
-        place, part = f"/$defs/{pointer_token(name)}", as_mapping(definitions.get(name))
+    yield "", schema
+    part, seen = schema, set[str]()
+    while isinstance(reference := part.get("$ref"), str):
+        name = reference.removeprefix(DEFINITIONS)
+        if name in seen:
+            return
+        seen.add(name)
+        part = as_mapping(definitions.get(name))
+        yield f"/$defs/{pointer_token(name)}", part
 
 
 def _is_marked(part: Any, marked: Collection[str]) -> bool:

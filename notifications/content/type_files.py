@@ -244,7 +244,9 @@ def _plan_change(
     )
     if present is not None and content.revision == present.revision:
         return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
-    if not new.may_break and (broken := definitions.unconfirmed_breaks(before, new.definition)):
+    # A confirmation in a file would confirm each later change, too.
+    broken = definitions.unconfirmed_breaks(before, new.definition, confirmed=())
+    if broken and not new.may_break:
         raise InvalidRequestError(
             [FieldProblem(f"/definition{b.pointer}", b.code, b.detail) for b in broken]
         )

@@ -207,8 +207,8 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         Annotated[
             Id128,
             Meta(
-                description="Subject of the notification; one per recipient, type, and entity of "
-                "each client."
+                description="Subject of the notification; one per recipient with a user_id, type, "
+                "and entity of each client."
             ),
         ]
         | None

@@ -83,18 +83,28 @@ RULES: Sequence[ErrorRule] = (
     ErrorRule(
         VALIDATION,
         Kind.PERMANENT,
-        "The recipient's country isn't enabled, or has no registered sender.",
+        "The recipient's country isn't enabled.",
         FailureCode.DESTINATION_DISABLED,
         reasons=(
             "COUNTRY_NOT_ENABLED",
             "DESTINATION_COUNTRY_BLOCKED",
-            "INVALID_IDENTITY_FOR_DESTINATION_COUNTRY",
             "INTERNATIONAL_SENDING_NOT_SUPPORTED",
             "COUNTRY_CODE_MISMATCH",
+        ),
+    ),
+    ErrorRule(
+        VALIDATION,
+        Kind.UNAVAILABLE,
+        "The sender isn't registered for the recipient's country, or can't send to it.",
+        # Another provider may have a sender there.
+        reasons=(
+            "INVALID_IDENTITY_FOR_DESTINATION_COUNTRY",
             "SENDER_ID_NOT_REGISTERED",
             "SENDER_ID_NOT_SUPPORTED",
             "SENDER_ID_REQUIRES_REGISTRATION",
         ),
+        reach=Reach.UNCERTAIN,
+        is_of_scope=True,
     ),
     ErrorRule(
         VALIDATION,

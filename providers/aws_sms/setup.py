@@ -19,6 +19,7 @@ SENDERS: Mapping[str, tuple[str, str]] = {
     "phone-": ("PhoneNumbers", "PhoneNumberIds"),
 }
 """How to find a sender, by the beginning of its ID. Others are tried by the first message."""
+NOT_FOUND = "ResourceNotFoundException"
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
@@ -37,12 +38,7 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
 
     account = read("DescribeAccountAttributes", {})
     if account.status != HTTPStatus.OK:
-        raise RejectedError(
-            f"AWS responded with {account.status} {read_error(account).code}: check the key, the "
-            "region, and the permissions sms-voice:DescribeAccountAttributes, "
-            "sms-voice:DescribeConfigurationSets, sms-voice:DescribePools, and "
-            "sms-voice:DescribePhoneNumbers."
-        )
+        raise _rejected(account)
     sender = values.AWS_SMS_SENDER
     for prefix, (listed, member) in SENDERS.items():
         if sender.startswith(prefix):
@@ -75,6 +71,18 @@ def _check_topics(name: str, sets: list[dict[str, Any]], *, topics: tuple[str, .
 
 
 def _items(response: http.Response, name: str) -> list[dict[str, Any]]:
-    """Return the objects of a list; none of an error."""
+    """Return the objects of a list; none of what isn't found. Raises RejectedError."""
+    error = read_error(response)
+    if response.status != HTTPStatus.OK and error.name != NOT_FOUND:
+        raise _rejected(response)
     found = http.decode_object(response.body).get(name) if response.status == HTTPStatus.OK else ()
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _rejected(response: http.Response) -> RejectedError:
+    return RejectedError(
+        f"AWS responded with {response.status} {read_error(response).code}: check the key, the "
+        "region, and the permissions sms-voice:DescribeAccountAttributes, "
+        "sms-voice:DescribeConfigurationSets, sms-voice:DescribePools, and "
+        "sms-voice:DescribePhoneNumbers."
+    )

@@ -37,7 +37,7 @@ OPT_OUT_WORDS = frozenset(
         "unsubscribe",
     }
 )
-"""What a person writes, as a whole message, so that AWS sends nothing more."""
+"""The first word of what a person writes so that AWS sends nothing more."""
 OPT_IN_WORDS = frozenset({"start", "unstop"})
 _INTENTS: Mapping[str, bool] = {"STOP": False, "START": True}
 _ID = re.compile(r"[A-Za-z0-9-]{1,100}", re.ASCII)
@@ -144,8 +144,9 @@ def describe(notification: Notification) -> Mapping[str, Any] | None:
 
 
 def _intent(found: Mapping[str, Any]) -> str | None:
-    """Return what a person asks for by a message of one word."""
-    word = (read_text(found, "messageBody", is_prose=True) or "").strip().lower()
+    """Return what a person asks for by the first word of a message, as AWS does."""
+    text = (read_text(found, "messageBody", is_prose=True) or "").lower()
+    word = next(iter(text.split()), "").strip(".,!")
     if word in OPT_OUT_WORDS:
         return "STOP"
     return "START" if word in OPT_IN_WORDS else None

@@ -20,7 +20,7 @@ from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.provider import ScriptedProvider, accepted, refused
+from tests.support.fakes.provider import ScriptedProvider, accepted, provider_error, refused
 from tests.support.tables import each_case
 from tests.support.threads import at_once
 
@@ -70,7 +70,7 @@ def test_number_gets_its_codes_and_no_more_whoever_asks(fcm: ScriptedProvider) -
     assert deliver(first, second, third, other) == ["sent", "sent", "suppressed", "sent"]
     failed = state(third)
     assert failed["failure_code"] == "over_limit"
-    assert failed["failure_reason"] == "2 of 2 in 10 minutes (limit sms_codes)."
+    assert failed["failure_reason"] == "2 of 2 in 10 minutes (limit sms_codes:mfa_code)."
 
 
 def test_codes_go_again_after_ten_minutes(fcm: ScriptedProvider) -> None:
@@ -92,6 +92,22 @@ def test_certain_refusal_gives_the_use_back(fcm: ScriptedProvider) -> None:
     assert deliver(code(), code()) == ["failed", "failed"]
     fcm.always(accepted)
     assert deliver(code(), code()) == ["sent", "sent"]
+
+
+def test_codes_that_wait_for_another_try_do_not_drop_a_newer_one(fcm: ScriptedProvider) -> None:
+    fcm.always(provider_error)
+    older = [code(), code()]
+    assert deliver(*older) == ["pending", "pending"]
+    fcm.always(accepted)
+    assert deliver(code(), code(), after=5) == ["sent", "sent"]
+    assert deliver(*older, after=60) == ["suppressed", "suppressed"]
+
+
+def test_each_type_has_codes_of_its_own(fcm: ScriptedProvider) -> None:
+    deliver(code(), code())
+    other = [code(type="user_activation") for _ in range(3)]
+    assert deliver(*other) == ["sent", "sent", "suppressed"]
+    assert deliver(code()) == ["suppressed"]
 
 
 @each_case(

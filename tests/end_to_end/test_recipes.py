@@ -18,7 +18,7 @@ from rooms import registry
 from tests.support.clients.api import App
 from tests.support.source import ROOT
 
-from .test_guides import newest, run
+from .test_guides import curl_commands, newest, parse, run
 
 FOLDER = ROOT / "docs" / "recipes"
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -36,6 +36,8 @@ NOTIFICATIONS = {
     "inbox": 0,
 }
 """How many a recipe creates."""
+ONCE = {"order_receipt", "statement", "on_call"}
+"""Recipes whose entity prevents a second notification, also with another key."""
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,19 @@ def test_commands_and_python_do_the_same(
     for block in blocks:
         exec(compile(block, page.name, "exec"), names)
     assert created() == by_commands
+
+
+@pytest.mark.parametrize("name", sorted(ONCE))
+def test_entity_prevents_a_second_one_with_another_key(name: str, app: App, db: None) -> None:
+    page = FOLDER / f"{name}.md"
+    run(app, page)
+    created_first = created()
+    for words in curl_commands(page):
+        request = parse(words, KEY=app.key)
+        if key := request.headers.get("Idempotency-Key"):
+            headers = {"Idempotency-Key": f"{key}-again"}
+            app.send(request.path, request.body.encode(), method="POST", headers=headers)
+    assert created() == created_first
 
 
 def test_list_has_each_recipe() -> None:

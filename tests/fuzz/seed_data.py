@@ -76,6 +76,9 @@ class Seeder:
         if name == "createBroadcast":
             # An earlier request may have removed the topic's members.
             content = {**content, "audience": {"user_ids": ["ada"]}}
+        if name == "putType":
+            # Its schema takes less than that of the shipped type, which needs a confirmation.
+            content = {**content, "schema_mode": "warn"}
         raw = b"" if content is None else json.dumps(content).encode()
         answer = self.app.send(
             path.removeprefix("/api/v1"),

@@ -13,6 +13,7 @@ from .rest.models.problem_view import ProblemView
 from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+FOREIGN = "The response is from another program, or from a later version of the service."
 View = TypeVar("View")
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)
@@ -55,7 +56,7 @@ class Call(Generic[View]):
                 return self.view(response.json())
             except (ValueError, KeyError, TypeError) as error:
                 raise ServiceUnavailableError(
-                    "The response is from another program, or from a later version of the service.",
+                    FOREIGN,
                     idempotency_key=self.idempotency_key,
                     status=response.status_code,
                 ) from error

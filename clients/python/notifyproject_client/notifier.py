@@ -14,6 +14,7 @@ import httpx
 from . import requests
 from .errors import ServiceUnavailableError
 from .exchange import (
+    FOREIGN,
     Backoff,
     Call,
     Page,
@@ -169,6 +170,8 @@ class Notifier:
                 unavailable = error
             except httpx.TransportError as error:
                 unavailable = unreached(error)
+            except (ValueError, KeyError) as error:
+                raise ServiceUnavailableError(FOREIGN) from error
             else:
                 return read_page(answer)
             self._sleep(backoff.delay_after(unavailable))
@@ -294,6 +297,8 @@ class AsyncNotifier:
                 unavailable = error
             except httpx.TransportError as error:
                 unavailable = unreached(error)
+            except (ValueError, KeyError) as error:
+                raise ServiceUnavailableError(FOREIGN) from error
             else:
                 return read_page(answer)
             await self._sleep(backoff.delay_after(unavailable))

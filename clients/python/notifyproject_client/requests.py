@@ -42,6 +42,7 @@ class NotificationFields(TypedDict, total=False):
     expires_at: datetime | None
     max_retries: int | None
     ignore_limits: bool | None
+    brand: str | None
 
 
 def notification(

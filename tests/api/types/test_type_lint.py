@@ -165,6 +165,11 @@ def test_schema_that_breaks_the_published_one_is_confirmed(app: App) -> None:
     assert lint(app, stricter) == [("breaking_schema", place, None)]
     assert pointers(push(app, stricter)) == {place: "confirmation_required"}
     assert pointers(push(app, stricter, dry_run=True)) == {place: "confirmation_required"}
+    own = {
+        **stricter["definition"],
+        "confirm_breaking": [place.removeprefix("/types/0/definition")],
+    }
+    assert pointers(push(app, {**stricter, "definition": own})) == {place: "confirmation_required"}
     assert outcomes(push(app, stricter, publish=False)) == ["changed"]
     assert pointers(push(app, stricter, confirm_breaking=["other"])) == {
         "/confirm_breaking/0": "unknown_type"

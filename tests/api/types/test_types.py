@@ -188,6 +188,16 @@ def test_schema_that_refuses_more_is_confirmed_place_by_place(app: App) -> None:
     assert app.put(PATH, {**stricter, "schema_mode": "warn"}).status_code == 200
 
 
+def test_each_place_that_refuses_more_is_confirmed_however_many(app: App) -> None:
+    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(150)}}
+    app.put(PATH, {**MINIMAL, "schema": {"type": "object"}, "example_data": {}})
+    stricter = {**MINIMAL, "schema": schema, "example_data": {}}
+    first = list(pointers(app.put(PATH, stricter)))
+    rest = list(pointers(app.put(PATH, {**stricter, "confirm_breaking": first})))
+    assert (len(first), len({*first, *rest})) == (100, 150)
+    assert app.put(PATH, {**stricter, "confirm_breaking": first + rest}).status_code == 200
+
+
 def test_removing_a_sensitive_variable_needs_the_scope_and_its_name(db: None) -> None:
     editor = new_app("editor", Scope.TEMPLATES_WRITE)
     security = new_app("security", Scope.TEMPLATES_WRITE, Scope.TYPES_ADMIN)

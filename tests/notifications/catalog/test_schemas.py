@@ -188,6 +188,16 @@ def test_variable_is_sensitive_with_a_mark_anywhere_in_it(
         (with_a(SECRET), []),
         ({**OBJECT, "additionalProperties": {"items": SECRET}}, ["/additionalProperties"]),
         ({**OBJECT, "$ref": "#/$defs/b", "$defs": {"b": SECRET}}, ["/$defs/b/x-sensitive"]),
+        # A reference to itself, which is refused elsewhere, is read once.
+        (
+            {
+                **OBJECT,
+                "$ref": "#/$defs/b",
+                "$defs": {"b": {**SECRET, "$ref": "#/$defs/b"}, "c": {}},
+            },
+            ["/$defs/b/x-sensitive"],
+        ),
+        ({**OBJECT, "$defs": {"None": SECRET}}, []),
     ],
 )
 def test_mark_without_the_name_of_a_variable_is_found(

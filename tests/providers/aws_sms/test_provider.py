@@ -158,9 +158,14 @@ RECORDED: list[Answer] = [
         for reason in (
             "COUNTRY_NOT_ENABLED",
             "DESTINATION_COUNTRY_BLOCKED",
-            "INVALID_IDENTITY_FOR_DESTINATION_COUNTRY",
             "INTERNATIONAL_SENDING_NOT_SUPPORTED",
             "COUNTRY_CODE_MISMATCH",
+        )
+    ),
+    *(
+        (VALIDATION, reason, "", ProviderUnavailableError, UNAVAILABLE)
+        for reason in (
+            "INVALID_IDENTITY_FOR_DESTINATION_COUNTRY",
             "SENDER_ID_NOT_REGISTERED",
             "SENDER_ID_NOT_SUPPORTED",
             "SENDER_ID_REQUIRES_REGISTRATION",

@@ -40,12 +40,12 @@ EXPECTED: dict[str, type[ProviderError]] = {
         ProviderUnavailableError,
     ),
     **dict.fromkeys(
-        ("wrong-type", "not-active", "no-channel", "invalid-sender", "redirect"),
+        ("wrong-type", "not-active", "no-channel", "not-registered", "invalid-sender", "redirect"),
         ProviderUnavailableError,
     ),
     **dict.fromkeys(("opted-out", "invalid-number"), InvalidRecipientError),
     **dict.fromkeys(
-        ("protected", "protected-number", "not-enabled", "not-registered", "too-dear"),
+        ("protected", "protected-number", "not-enabled", "too-dear"),
         PermanentError,
     ),
     **dict.fromkeys(("too-long", "invalid", "unknown-error"), PermanentError),

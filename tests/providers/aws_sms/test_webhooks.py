@@ -140,7 +140,7 @@ def test_log_is_read_again_and_has_no_context_of_others() -> None:
     assert account().parse_logged(logged.encode()).receipts == result.receipts
 
 
-@each_case("word", [*OPT_OUT_WORDS, " Stop\n", "STOP"])
+@each_case("word", [*OPT_OUT_WORDS, " Stop\n", "STOP", "Stop.", "stop texting me"])
 def test_word_opts_out(word: str) -> None:
     (preference,) = inbound(written(word)).preferences
     assert (preference.phone, preference.is_wanted) == (PHONE, False)
@@ -159,7 +159,9 @@ def test_word_lifts_an_opt_out(word: str) -> None:
 @each_case(
     "found",
     [
-        written("stop texting me"),
+        written("please stop"),
+        written("stopped"),
+        written(""),
         written("HELP"),
         written("yes"),
         written("STOP", originationNumber="SHOP"),
