@@ -77,7 +77,7 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = ContentRequest()
     brand: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(description="Whom it is from. Default: the type's brand.", examples=["acme"]),
+        Meta(description="Whom it is from. Default: the type's brand."),
     ] = None
     source: Annotated[
         Source | None,

@@ -223,7 +223,7 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     content: ContentRequest = ContentRequest()
     brand: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(description="Whom it is from. Default: the type's brand.", examples=["acme"]),
+        Meta(description="Whom it is from. Default: the type's brand."),
     ] = None
     data: Annotated[
         dict[str, Any],
