@@ -89,7 +89,7 @@ for (const [path, item] of Object.entries(document.paths)) {
       required: ["arguments", "result"],
     };
     types.required.push(name);
-    places[name] = `${method.toUpperCase()} ${path.slice(PREFIX.length)}`;
+    places[path.slice(PREFIX.length)] = { ...places[path.slice(PREFIX.length)], [method]: name };
   }
 }
 const schemas = Object.fromEntries(
@@ -139,7 +139,7 @@ export interface Operations {
 ${operations.type.members.map(signature).join("\n")}
 }
 
-/** The method and the path of each operation. */
-export const OPERATIONS: Record<keyof Operations, string> = ${JSON.stringify(places, null, "\t")};
+/** The operations of each path, by method. */
+export const PATHS: Record<string, Record<string, string>> = ${JSON.stringify(places, null, "\t")};
 `,
 );

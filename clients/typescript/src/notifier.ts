@@ -1,5 +1,5 @@
 import {
-	OPERATIONS,
+	PATHS,
 	type AcceptedNotificationView,
 	type BroadcastRequest,
 	type BroadcastView,
@@ -65,6 +65,12 @@ type Item<K extends Name> = Result<K> extends { results: (infer T)[]; next: stri
 /** The operations that return a list in pages. */
 export type Listing = { [K in Name]: Item<K> extends never ? never : K }[Name];
 
+const PLACES = new Map(
+	Object.entries(PATHS).flatMap(([path, names]) =>
+		Object.entries(names).map(([method, name]): [Name, [string, string]] => [name as Name, [method.toUpperCase(), path]]),
+	),
+);
+
 interface Call {
 	method: string;
 	path: string;
@@ -103,9 +109,9 @@ export class Notifier {
 		this.#fetch = options.fetch ?? ((...given) => fetch(...given));
 		this.#sleep = options.sleep ?? sleep;
 		this.#clock = options.clock ?? (() => performance.now() / 1000);
-		const methods = Object.keys(OPERATIONS).map((name) => [
+		const methods = [...PLACES.keys()].map((name) => [
 			name,
-			(args?: object, given?: CallOptions) => this.#operate(name as Name, args, given, false),
+			(args?: object, given?: CallOptions) => this.#operate(name, args, given, false),
 		]);
 		this.rest = Object.fromEntries(methods) as Rest;
 	}
@@ -205,7 +211,7 @@ export class Notifier {
 	}
 
 	async #operate(name: Name, args: object = {}, options: CallOptions = {}, isRepeated: boolean): Promise<unknown> {
-		const [method, template] = OPERATIONS[name].split(" ") as [string, string];
+		const [method, template] = PLACES.get(name)!;
 		const { body, ...given } = args as Record<string, unknown>;
 		const path = template.replace(/\{(\w+)\}/g, (_, parameter: string) => {
 			const value = given[parameter];
