@@ -87,6 +87,18 @@ def normalize_phone(text: str) -> str:
     return number
 
 
+def with_country_code(text: str, *, country: str) -> str:
+    """Return a phone number with the code of its country, if it has none; another text as it is."""
+    number = trim(text)
+    if number.startswith("+"):
+        return text
+    try:
+        parsed = phonenumbers.parse(number, country)
+    except phonenumbers.NumberParseException:
+        return text
+    return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)
+
+
 def normalize_room(text: str) -> str:
     """Return the ID of a room. Raises InvalidAddressError if no room can have it."""
     slug = trim(text)

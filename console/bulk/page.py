@@ -25,6 +25,7 @@ from domain.states import (
     BulkStage,
     DeliveryStatus,
 )
+from domain.tables.table import escape_formula
 from domain.time import utc_now
 from notifications import queries
 from notifications.actions.actions import InvalidStateError
@@ -68,7 +69,6 @@ CSV_COLUMNS = (
 )
 """``result`` is the status that the delivery has now."""
 CSV_BATCH = 500
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
 _CANCEL = ("cancel", "Cancel", "button-danger")
 BUTTONS = {
@@ -193,7 +193,7 @@ def csv_lines(operation: Operation) -> Iterator[str]:
         documents = {document["_id"]: document for document in queries.get_many(sorted(ids))}
         for row in batch:
             values = _csv_values(operation, row, new_ids.get(row["_id"]), documents)
-            yield _csv_line(_as_text(values[name]) for name in CSV_COLUMNS)
+            yield _csv_line(escape_formula(values[name]) for name in CSV_COLUMNS)
 
 
 def _csv_values(
@@ -226,11 +226,6 @@ def _csv_values(
         "new_notification_id": str(new_id or ""),
         "at": f"{row['at']:%Y-%m-%dT%H:%M:%SZ}",
     }
-
-
-def _as_text(value: str) -> str:
-    """Return a value that a spreadsheet doesn't take for a formula."""
-    return f"'{value}" if value.startswith(_FORMULA_SIGNS) else value
 
 
 def _csv_line(values: Iterable[str]) -> str:

@@ -1,0 +1,1 @@
+"""Rows of files that people write: CSV, TSV, and XLSX."""

@@ -1,0 +1,162 @@
+"""XLSX: the first visible sheet of a workbook, row by row.
+
+openpyxl reads it (decision 76). What a workbook may unpack to is checked before: a file of a few
+kilobytes can hold gigabytes.
+"""
+
+import io
+import warnings
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from typing import Any
+
+from .table import RawRow, RowFault, Table, TableFormat, UnreadableTableError, split_header
+
+MAX_PARTS = 1_000
+MAX_UNPACKED = 300 * 1024 * 1024
+MAX_STRINGS = 40 * 1024 * 1024
+"""Bytes of the texts that cells share, which are held in memory: half a million distinct ones."""
+MAX_OTHER = 10 * 1024 * 1024  # Bytes of a part that is neither, such as the styles
+EXACT = 10**15  # Spreadsheets keep 15 digits
+_STRINGS = "sharedStrings.xml"
+_SHEETS = "xl/worksheets/"
+_PROLOG = 4096
+_DECLARATIONS = (b"<!DOCTYPE", b"<!ENTITY")
+
+
+def read_workbook(content: bytes) -> Table:
+    """Return the table in the first visible sheet of a workbook. Raises UnreadableTableError."""
+    _check_parts(content)
+    from openpyxl import load_workbook
+
+    try:
+        with warnings.catch_warnings():
+            # Of what it leaves out, such as the rules of cells' colours.
+            warnings.simplefilter("ignore")
+            workbook = load_workbook(
+                io.BytesIO(content), read_only=True, data_only=True, keep_links=False
+            )
+    except Exception as error:  # Any: a broken part fails in many ways
+        raise _broken() from error
+    sheets = workbook.worksheets
+    visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"] or sheets
+    if not visible:
+        raise UnreadableTableError("empty", "The workbook has no sheet with cells.")
+    header, rows = split_header(_rows(visible[0]))
+    return Table(format=TableFormat.XLSX, sheet=visible[0].title, header=header, rows=rows)
+
+
+def _broken() -> UnreadableTableError:
+    return UnreadableTableError(
+        "broken_workbook", "The workbook can't be read. Save it as XLSX or CSV again."
+    )
+
+
+def _too_large() -> UnreadableTableError:
+    return UnreadableTableError(
+        "unpacks_too_large",
+        "The workbook unpacks to more than a file of its size should. Save the sheet as CSV.",
+    )
+
+
+def _check_parts(content: bytes) -> None:
+    """Check what the file declares. A part that unpacks to more than it declares is cut off."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+            if len(parts) > MAX_PARTS or sum(part.file_size for part in parts) > MAX_UNPACKED:
+                raise _too_large()
+            names = {part.filename for part in parts}
+            if "[Content_Types].xml" not in names or not any(
+                name.startswith("xl/") for name in names
+            ):
+                raise UnreadableTableError(
+                    "unknown_format", "This is no XLSX file. Save it as XLSX or CSV."
+                )
+            for part in parts:
+                _check_part(archive, part)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        # Also a part with a password, or an unknown compression.
+        raise _broken() from error
+
+
+def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    if not part.filename.endswith((".xml", ".rels")):
+        return
+    limit = MAX_UNPACKED if part.filename.startswith(_SHEETS) else MAX_OTHER
+    if part.file_size > (MAX_STRINGS if part.filename.endswith(_STRINGS) else limit):
+        raise _too_large()
+    with archive.open(part) as opened:
+        prolog = opened.read(_PROLOG)
+    if any(declaration in prolog for declaration in _DECLARATIONS):
+        raise _broken()
+
+
+def _rows(sheet: Any) -> Iterator[RawRow]:
+    # Not sheet.iter_rows(): it adds the rows and cells that a file leaves out, up to the size that
+    # the file declares, which may be a million rows, or wrong. And it keeps each row's height.
+    from openpyxl.worksheet._reader import WorkSheetParser
+
+    workbook = sheet.parent
+    with sheet._get_source() as source, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=workbook.epoch,
+            date_formats=workbook._date_formats,
+            timedelta_formats=workbook._timedelta_formats,
+        )
+        parsed = parser.parse()
+        while True:
+            try:
+                number, cells = next(parsed)
+            except StopIteration:
+                return
+            except Exception as error:  # Any: a broken part fails in many ways
+                raise _broken() from error
+            parser.row_dimensions.clear()
+            yield _row(number, cells)
+
+
+def _row(number: int, cells: list[dict[str, Any]]) -> RawRow:
+    found: dict[int, str] = {}
+    fault: RowFault | None = None
+    for cell in cells:
+        value = cell["value"]
+        if value is None:
+            continue
+        found[cell["column"]] = text_of(value)
+        if cell["data_type"] == "e":
+            fault = RowFault.CELL_ERROR
+        elif cell["data_type"] == "n" and abs(value) >= EXACT:
+            fault = RowFault.ROUNDED_NUMBER
+    width = max((column for column, text in found.items() if text.strip()), default=0)
+    return number, [found.get(column, "") for column in range(1, width + 1)], fault
+
+
+def text_of(value: Any) -> str:
+    """Return a cell's value as a CSV file would have it, with times as ISO 8601 writes them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        # 15 digits are what a spreadsheet shows: 0.3, and not 0.30000000000000004.
+        is_whole = value.is_integer() and abs(value) < EXACT
+        return str(int(value)) if is_whole else f"{value:.15g}"
+    if isinstance(value, datetime):
+        is_date = value.time() == time()
+        return value.date().isoformat() if is_date else value.isoformat(timespec="seconds")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return _unescaped(str(value))
+
+
+def _unescaped(text: str) -> str:
+    """Return a text in which Excel wrote a character as its number, such as ``_x000D_``."""
+    if "_x" not in text:
+        return text
+    from openpyxl.utils.escape import unescape
+
+    return str(unescape(text))
