@@ -20,9 +20,16 @@ from unfold.widgets import (
 
 from domain.time import InvalidTimeError, parse_timestamp
 from notifications.catalog.definitions import MAX_DEPTH, exceeds_depth
+from notifications.content.properties import (
+    LONG_TEXT,
+    MAX_TEXT,
+    DataProperty,
+    kind_of,
+    properties_of,
+    with_offset,
+)
 from notifications.documents.catalog import NotificationTypeDocument
 
-from ..data_properties import LONG_TEXT, MAX_TEXT, DataProperty, properties_of
 from ..texts.labels import code_label
 
 PREFIX = "data:"
@@ -36,7 +43,6 @@ MASKED = "Secret: masked in the preview, and in the console once it is sent."
 UTC_TIME = "In UTC."
 _BLANK = ("", "Not given")
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
-_HAS_ZONE = re.compile(r"(?:Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 _INPUT_TYPES = {"date": "date", "date-time": "datetime-local", "email": "email", "uri": "url"}
 """The type of the input for each format of a text."""
 
@@ -50,7 +56,7 @@ def fields_of(document: NotificationTypeDocument) -> Iterator[tuple[str, forms.F
 def _field(one: DataProperty) -> forms.Field:
     schema = one.schema
     notes = [schema.get("description", "")]
-    kind = _kind_of(schema)
+    kind = kind_of(schema)
     if kind == "string" and schema.get("format") == "date-time":
         notes.append(UTC_TIME)
     if one.is_secret:
@@ -81,16 +87,6 @@ def _field(one: DataProperty) -> forms.Field:
         return NumberField(is_whole=kind == "integer", widget=widget, **options)
     area = UnfoldAdminTextareaWidget(attrs={**hint, "rows": 4, "spellcheck": "false"})
     return JsonField(widget=area, **options)
-
-
-def _kind_of(schema: Mapping[str, Any]) -> str | None:
-    """Return the type of the input; None for what only JSON can say."""
-    named = schema.get("type")
-    kinds = [named] if isinstance(named, str) else [kind for kind in named or () if kind != "null"]
-    if "string" in kinds:
-        # What may be a text or a number is a text.
-        return "string" if not {"array", "object"}.intersection(kinds) else None
-    return kinds[0] if len(kinds) == 1 and kinds[0] not in ("array", "object") else None
 
 
 def _text_field(
@@ -150,13 +146,6 @@ class TimeField(TextField):
         """Return the time with its offset; a browser's input has none."""
         found = super().to_python(value)
         return with_offset(found) if isinstance(found, str) else found
-
-
-def with_offset(text: str) -> str:
-    """Return the text of a browser's time input, which has no offset, as a time in UTC."""
-    if _HAS_ZONE.search(text):
-        return text
-    return f"{text}:00Z" if text.count(":") == 1 else f"{text}Z"
 
 
 class NumberField(TextField):

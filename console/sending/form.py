@@ -19,6 +19,7 @@ from notifications import validation
 from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
 from notifications.content import rendering
+from notifications.content.properties import with_offset
 from notifications.content.reminders import EVENT_VARIABLES
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.intake.requests import NotificationRequest
@@ -256,7 +257,7 @@ def _times(given: Mapping[str, Any]) -> dict[str, Any]:
     at = given["at"].strip()
     if given["zone"] == OWN_ZONE:
         return {"scheduled_local": {"at": at}}
-    return {"scheduled_at": fields.with_offset(at)}
+    return {"scheduled_at": with_offset(at)}
 
 
 def _worded(problem: FieldProblem, label: str, *, channels: Sequence[str]) -> str:

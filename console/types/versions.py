@@ -19,6 +19,7 @@ from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
 from notifications.content import linting, templates, type_files, type_lint
 from notifications.content.engine import TemplateError
+from notifications.content.properties import DataProperty, properties_of
 from notifications.content.templates import (
     DEFAULT_LANGUAGE,
     SHIPPED_VERSION,
@@ -29,7 +30,6 @@ from notifications.documents.catalog import NotificationTypeDocument
 from notifications.intake import mismatches, preview
 from notifications.models import NotificationType
 
-from ..data_properties import DataProperty, properties_of
 from ..providers import MAY_TEST, show_not_sent, show_test_sent
 from ..sends import TESTED_CHANNELS, address_of_test, offered_devices
 from ..texts.labels import CHANNELS
