@@ -59,6 +59,7 @@ class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defa
     topic: Annotated[str | None, Meta(examples=["news"])] = None
     user_ids: Annotated[bool, Meta(description="Listed recipients; not repeated here.")] = False
     all: bool = False
+    file: Annotated[str | None, Meta(examples=[EXAMPLE_BROADCAST_ID])] = None
 
 
 class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
@@ -66,7 +67,10 @@ class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
 
     code: Annotated[str, Meta(examples=["no_address", "opted_out", "suppressed"])]
     count: int
-    examples: Annotated[list[str], Meta(description="The first 20 user ids.", examples=[["ada"]])]
+    examples: Annotated[
+        list[str],
+        Meta(description="The first 20 user ids, or numbers of a file's rows.", examples=[["ada"]]),
+    ]
 
 
 class ApprovalView(msgspec.Struct, kw_only=True, frozen=True):
@@ -137,7 +141,8 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ] = None
     failure_code: Annotated[
-        str | None, Meta(description="expired, unknown_type or stuck; see failure_reason.")
+        str | None,
+        Meta(description="expired, unknown_type, file_removed or stuck; see failure_reason."),
     ] = None
     failure_reason: str | None = None
     approval: ApprovalView | None = None
@@ -236,10 +241,11 @@ def broadcast_view(
 ) -> BroadcastView:
     """Return a stored broadcast as the API shows it.
 
-    Without ``shows_registry``, it names recipients of a list only, which the client gave.
+    Without ``shows_registry``, it names recipients of a list or rows of a file, which the client
+    gave.
     """
     request = request_of(document)
-    with_ids = shows_registry or document["audience"] == AudienceKind.USER_IDS
+    with_ids = shows_registry or document["audience"] in (AudienceKind.USER_IDS, AudienceKind.FILE)
     return view_of(
         BroadcastView,
         document,
@@ -248,6 +254,7 @@ def broadcast_view(
             topic=document.get("topic"),
             user_ids=document["audience"] == AudienceKind.USER_IDS,
             all=document["audience"] == AudienceKind.ALL,
+            file=str(document["file_id"]) if "file_id" in document else None,
         ),
         channels=None
         if request.channels is None
@@ -332,12 +339,12 @@ _control_operation = partial(
 def create_broadcast(request: ClientRequest) -> Response:
     """Create a broadcast.
 
-    Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
-    recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
-    the progress. Each recipient gets one notification, with the broadcast's ID in broadcast_id.
-    While the backlog is full, the broadcast is throttled. A type that is critical or has
-    sensitive variables is rejected. If its type or the key wants another person's approval, its
-    status is awaiting_approval, and nothing is sent before.
+    Sends a notification to all recipients, to the members of a topic, to up to 10,000 listed
+    recipients, or to the rows of a checked file. The audience is read in the background, 1,000
+    recipients at a time; GET returns the progress. Each recipient gets one notification, with the
+    broadcast's ID in broadcast_id. While the backlog is full, the broadcast is throttled. A type
+    that is critical or has sensitive variables is rejected. If its type or the key wants another
+    person's approval, its status is awaiting_approval, and nothing is sent before.
     """
     caller = replace(_caller(request), idempotency_key=idempotency_header.required_key(request))
     body = _read_broadcast(request, caller)
@@ -367,7 +374,8 @@ def preview_broadcast(request: ClientRequest) -> Response:
     caller = _caller(request)
     body = _read_broadcast(request, caller)
     found = preview.preview(body, caller=caller, now=utc_now())
-    with_ids = _shows_registry(request) or bool(body.audience.user_ids)
+    is_listed = bool(body.audience.user_ids) or body.audience.file is not None
+    with_ids = _shows_registry(request) or is_listed
     return Response(_preview_view(found, with_ids=with_ids))
 
 

@@ -11,6 +11,7 @@ from . import (
     broadcasts,
     design,
     digests,
+    files,
     health,
     limits,
     metrics,
@@ -44,6 +45,7 @@ ADDRESS = r"(?P<channel>[^/]{1,40})/(?P<address>[\s\S]{1,320})"
 TYPE = r"types/(?P<slug>[^/]{1,64})"
 DIGEST = r"digests/(?P<digest_id>[^/]{1,64})"
 BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
+FILE = r"files/(?P<file_id>[^/]{1,64})"
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
@@ -140,6 +142,12 @@ version_1 = [
     route(f"{BROADCAST}/pause", "broadcast-pause", post=broadcasts.pause_broadcast),
     route(f"{BROADCAST}/resume", "broadcast-resume", post=broadcasts.resume_broadcast),
     route(f"{BROADCAST}/cancel", "broadcast-cancel", post=broadcasts.cancel_broadcast),
+    route("files", "files", get=files.list_files, post=files.create_file),
+    route(FILE, "file", get=files.get_file, delete=files.remove_file),
+    route(rf"{FILE}/chunks/(?P<number>[0-9]{{1,2}})", "file-chunk", put=files.put_file_chunk),
+    route(f"{FILE}/check", "file-check", post=files.check_file),
+    route(f"{FILE}/wrong_rows", "file-wrong-rows", get=files.get_file_wrong_rows),
+    route(f"{FILE}/results", "file-results", get=files.get_file_results),
     route("digests", "digests", get=digests.list_digests),
     route(DIGEST, "digest", get=digests.get_digest),
     route(f"{DIGEST}/close", "digest-close", post=digests.close_digest),

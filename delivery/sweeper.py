@@ -15,6 +15,7 @@ from domain.channels import Channel
 from domain.states import Priority
 from notifications.broadcasts import control
 from notifications.bulk import runner
+from notifications.files import runner as files_runner
 from notifications.inbox import actions as inbox_actions
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
@@ -65,6 +66,7 @@ def sweep(*, now: datetime) -> SweepReport:
     for priority in Priority:
         _enqueue_due(priority, report, now)
     bulk_operations = runner.enqueue_due(now=now)
+    files = files_runner.enqueue_due(now=now)
     report.unpublished += control.enqueue_due(now=now)
     closing_tasks = digests.enqueue_due(now=now)
     crash_points.reach(Boundary.SWEEP_ENQUEUED)
@@ -80,6 +82,7 @@ def sweep(*, now: datetime) -> SweepReport:
         purged_secrets=purged_secrets,
         resurfaced=resurfaced,
         bulk_operations=bulk_operations,
+        files=files,
         closing_tasks=closing_tasks,
     )
     return report

@@ -9,7 +9,7 @@ DIGESTS = "digests"
 """The queue of tasks that close digests. It comes before low-priority deliveries."""
 CALLBACKS = "callbacks"
 BROADCASTS = "broadcasts"
-"""The queue of broadcast pages, with the lowest priority."""
+"""The queue of broadcast pages and of files for them, with the lowest priority."""
 
 
 def queue_name(channel: Channel, priority: Priority) -> str:

@@ -110,6 +110,33 @@ class AudienceKind(StrEnum):
     TOPIC = "topic"
     USER_IDS = "user_ids"
     ALL = "all"
+    FILE = "file"
+
+
+class FileStatus(StrEnum):
+    """What happens to a file of recipients, or has."""
+
+    UPLOADING = "uploading"
+    """Chunks are missing, or no check was asked for."""
+    READING = "reading"
+    UNMAPPED = "unmapped"
+    """It is read, and its columns don't fit the type."""
+    CHECKING = "checking"
+    CHECKED = "checked"
+    REFUSED = "refused"
+    """It can't be read."""
+    REMOVED = "removed"
+    """The client has removed what it contained."""
+
+
+class Duplicates(StrEnum):
+    """Which of several rows of a file are sent if they name the same person."""
+
+    REFUSE = "refuse"
+    """The first. The others are wrong."""
+    FIRST = "first"
+    """The first. The others are skipped."""
+    LAST = "last"
 
 
 class BroadcastStatus(StrEnum):

@@ -11,6 +11,7 @@ from access.clients import inbox_tokens
 from devices import queries as devices
 from devices import registration as devices_registration
 from domain.channels import Channel, addresses_in
+from notifications.files import erasure as files
 from notifications.store import digests, limit_uses, removal
 from notifications.store.removal import Erasable
 from recipients import (
@@ -78,9 +79,11 @@ def erase(
         if timer() >= until:
             break
     else:
-        _erase_addresses(addresses)
-        registration.finish_erasure(user_id)
-        is_complete = True
+        # While a file is read or checked, its rows can't be searched: a later call does.
+        if files.erase(user_id=user_id, addresses=addresses, now=now):
+            _erase_addresses(addresses)
+            registration.finish_erasure(user_id)
+            is_complete = True
     log.info("recipient_erased", user_id=user_id, notifications=count, is_complete=is_complete)
     return Erasure(
         notifications=count,

@@ -15,6 +15,7 @@ from monitoring import alerts, rollup
 from notifications import callback_events
 from notifications.broadcasts import runner
 from notifications.bulk import runner as bulk_runner
+from notifications.files import runner as files_runner
 from notifications.queueing import wakeups
 from notifications.queueing.fair_queue import FairQueue, PullToken
 from notifyproject.platform import process
@@ -86,6 +87,12 @@ def record_worker_heartbeat() -> None:
 def run_bulk_operation(operation_id: str) -> None:
     """Run a bulk operation for a limited time. Another task continues the operation."""
     bulk_runner.run(ObjectId(operation_id))
+
+
+@shared_task(name=wakeups.FILE)
+def run_file(file_id: str) -> None:
+    """Run the next step of a file of recipients. Another task continues it."""
+    files_runner.run(ObjectId(file_id))
 
 
 @shared_task(name=wakeups.CLOSE_DIGESTS)

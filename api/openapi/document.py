@@ -60,6 +60,7 @@ last page."""
 RESOURCES = (
     "notifications",
     "broadcasts",
+    "files",
     "recipients",
     "devices",
     "topics",

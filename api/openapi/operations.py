@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
@@ -40,8 +40,9 @@ from ..http.problems import (
 )
 
 STRUCTURE_REFERENCE = "#/components/schemas/{name}"
+CSV_EXAMPLE = "row,problem\r\n4,email: Expected one address such as ada@example.com.\r\n"
 S = TypeVar("S", bound=type[msgspec.Struct])
-Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
+Handler = TypeVar("Handler", bound=Callable[..., HttpResponseBase])
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):
@@ -160,6 +161,16 @@ def event_stream(handler: Handler) -> Handler:
     )
     events = OpenApiResponse({"type": "string"}, "Server-sent events")
     return _describe(described, {(200, "text/event-stream"): events}, request=None)(handler)
+
+
+def csv_download(
+    *, scope: Scope, parameters: Sequence[OpenApiParameter]
+) -> Callable[[Handler], Handler]:
+    """Make a function an operation whose response is a CSV file."""
+    standard = _standard_problems(scope, None, parameters, is_body_required=False)
+    described = Operation(scope=scope, parameters=parameters, problems=tuple(standard))
+    file = OpenApiResponse({"type": "string", "examples": [CSV_EXAMPLE]}, "A CSV file")
+    return _describe(described, {(200, "text/csv"): file}, request=None)
 
 
 def _describe(

@@ -22,6 +22,7 @@ class Trigger(StrEnum):
     POST = "a client posts a notification"
     BULK = "a client posts a bulk request"
     BROADCAST = "a worker processes a page of a broadcast's audience"
+    FILE = "a worker reads and checks a file of recipients"
     RETRY = "an operator retries a failed notification"
     RECEIPT = "a provider sends a receipt"
     DIGEST_JOIN = "a worker puts a delivery into a digest"
@@ -46,6 +47,10 @@ _CASES = (
     (
         BoundaryCase(Trigger.BROADCAST, (PUSH,)),
         (B.BROADCAST_LEASED, B.BROADCAST_STORED, B.BROADCAST_ADVANCED),
+    ),
+    (
+        BoundaryCase(Trigger.FILE, (EMAIL,)),
+        (B.FILE_LEASED, B.FILE_STORED, B.FILE_CHECKED, B.FILE_ADVANCED),
     ),
     (BoundaryCase(Trigger.BURST, (EMAIL,)), (B.PULL_STARTED,)),
     (BoundaryCase(Trigger.SENDING), (B.WAKEUP_RECEIVED, B.CLAIM_WRITTEN, B.CLAIMED, B.RENDERED)),

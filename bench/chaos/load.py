@@ -1,5 +1,7 @@
 """An API client that records every answer, request bodies, and a generator of load."""
 
+import base64
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 BULK_SIZE = 1_000
 RETRY_TIMEOUT = 120.0
 """How long a client retries, in seconds."""
-OK, RETRIED = 200, (None, 429, *range(500, 600))
+OK, CONFLICT, RETRIED = 200, 409, (None, 429, *range(500, 600))
 Body = Mapping[str, Any]
 NEWS = {"subject": "News", "body": "The same for everybody."}
 
@@ -196,6 +198,43 @@ def define_digest(client: Client, slug: str, **digest: Any) -> None:
         status, response = client.call(method, path, sent)
         if status not in (200, 201):
             raise RuntimeError(f"{path} was refused with {status}: {response}")
+
+
+def upload_file(client: Client, content: bytes, *, type_slug: str) -> str:
+    """Upload a small file of recipients, and have it checked. Return its ID."""
+    key = {"Idempotency-Key": hashlib.sha256(content).hexdigest()}
+    body = {"type": type_slug, "name": "customers.csv", "size": len(content)}
+    file_id: str = call_until_done(client, "POST", "/files", body, **key)["id"]
+    chunk = {"content": base64.b64encode(content).decode()}
+    call_until_done(client, "PUT", f"/files/{file_id}/chunks/0", chunk)
+    status = None
+    # Repeated after a lost answer, it finds the check begun.
+    while status not in (ACCEPTED, CONFLICT):
+        status, _ = client.call("POST", f"/files/{file_id}/check", {})
+        time.sleep(FIRST_PAUSE)
+    return file_id
+
+
+def send_file(client: Client, file_id: str, *, type_slug: str) -> None:
+    """Send a checked file: a message for each good row."""
+    body = {"type": type_slug, "audience": {"file": file_id, "skip_wrong_rows": True}}
+    call_until_done(client, "POST", "/broadcasts", body, **{"Idempotency-Key": file_id})
+
+
+def call_until_done(
+    client: Client, method: str, path: str, body: Body, **headers: str
+) -> dict[str, Any]:
+    """Call the API until it answers. Return the JSON. Raises RuntimeError for a refusal."""
+    until = time.monotonic() + RETRY_TIMEOUT
+    while time.monotonic() < until:
+        status, response = client.call(method, path, body, **headers)
+        if status in (OK, ACCEPTED):
+            found: dict[str, Any] = response
+            return found
+        if status not in RETRIED:
+            break
+        time.sleep(FIRST_PAUSE)
+    raise RuntimeError(f"{path} was refused with {status}: {response}")
 
 
 def digest_body(number: int, *, slug: str, recipient: int) -> dict[str, Any]:

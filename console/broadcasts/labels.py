@@ -12,13 +12,18 @@ from notifications.documents.broadcasts import BroadcastDocument
 from ..widgets.formats import timestamp
 
 B = BroadcastStatus
+LABELS = {
+    AudienceKind.USER_IDS: "Listed recipients",
+    AudienceKind.ALL: "All recipients",
+    AudienceKind.FILE: "Rows of a file",
+}
 
 
 def audience_label(kind: str, topic: str | None) -> str:
     """Return the label of an audience."""
     if kind == AudienceKind.TOPIC:
         return f"Topic {topic}"
-    return "Listed recipients" if kind == AudienceKind.USER_IDS else "All recipients"
+    return LABELS[AudienceKind(kind)]
 
 
 def summarize(document: BroadcastDocument) -> SafeString:

@@ -5,11 +5,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bson import ObjectId
+
 from domain.states import AudienceKind
 from notifications.documents.broadcasts import BroadcastDocument
 from recipients import queries as recipients
 from recipients import topics
 from recipients.documents import RECIPIENTS, TOPIC_MEMBERS
+
+from ..files import enumeration as files
+from ..intake.addressees import Addressee, users
 
 COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
 _random = random.SystemRandom()
@@ -22,6 +27,17 @@ class Audience:
     kind: AudienceKind
     topic: str | None = None
     user_ids: Sequence[str] | None = None  # Sorted, without duplicates
+    file_id: ObjectId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudiencePage:
+    """Some recipients of an audience, in its order."""
+
+    addressees: Sequence[Addressee]
+    cursor: str | None
+    """Where the next page begins; None: as this one."""
+    is_last: bool
 
 
 def audience_of(document: BroadcastDocument) -> Audience:
@@ -30,11 +46,28 @@ def audience_of(document: BroadcastDocument) -> Audience:
         kind=AudienceKind(document["audience"]),
         topic=document.get("topic"),
         user_ids=document.get("user_ids"),
+        file_id=document.get("file_id"),
     )
 
 
-def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
-    """Return up to ``limit`` user IDs after ``after``. Fewer than ``limit`` are the last."""
+def next_page(audience: Audience, *, after: str | None, limit: int) -> AudiencePage:
+    """Return the recipients after a cursor: up to ``limit``, or those of a part of a file.
+
+    Raises FileRemovedError if the file's rows were removed meanwhile, and PyMongoError.
+    """
+    if audience.file_id is not None:
+        number = 0 if after is None else int(after) + 1
+        page = files.read_good_rows(audience.file_id, part=number)
+        return AudiencePage(addressees=page.addressees, cursor=str(number), is_last=page.is_last)
+    user_ids = _next_user_ids(audience, after=after, limit=limit)
+    return AudiencePage(
+        addressees=users(user_ids),
+        cursor=user_ids[-1] if user_ids else None,
+        is_last=len(user_ids) < limit,
+    )
+
+
+def _next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
     if audience.topic is not None:
         return topics.next_members(audience.topic, after=after, limit=limit)
     if audience.user_ids is None:
@@ -43,22 +76,27 @@ def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[
     return list(audience.user_ids[start : start + limit])
 
 
-def sample_user_ids(audience: Audience, *, limit: int) -> list[str]:
-    """Return the user IDs of random recipients of an audience. Raises PyMongoError.
+def sample(audience: Audience, *, limit: int) -> list[Addressee]:
+    """Return random recipients of an audience. Raises PyMongoError and FileRemovedError.
 
-    Of a large topic, only the first COUNT_CAP members are chosen from.
+    Of a large topic, only the first COUNT_CAP members are chosen from, and of a file those of one
+    part.
     """
+    if audience.file_id is not None:
+        return files.sample_good_rows(audience.file_id, limit=limit)
     if audience.user_ids is not None:
         size = min(limit, len(audience.user_ids))
-        return _random.sample(audience.user_ids, size)
+        return users(_random.sample(audience.user_ids, size))
     if audience.topic is not None:
-        return topics.sample_members(audience.topic, among=COUNT_CAP, limit=limit)
-    return recipients.sample_user_ids(limit=limit)
+        return users(topics.sample_members(audience.topic, among=COUNT_CAP, limit=limit))
+    return users(recipients.sample_user_ids(limit=limit))
 
 
 def count_audience(audience: Audience) -> int | None:
     """Return the approximate audience size, or None for a large topic. Raises PyMongoError."""
     # For all recipients, the collection's estimate also counts recipients being erased.
+    if audience.file_id is not None:
+        return files.count_good_rows(audience.file_id)
     if audience.user_ids is not None:
         return len(audience.user_ids)
     if audience.topic is None:

@@ -2,7 +2,7 @@
 
 import difflib
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from bson import ObjectId
@@ -11,20 +11,28 @@ from pymongo.errors import DuplicateKeyError
 from access import actors
 from access.actors import Actor
 from domain import time
-from domain.states import AudienceKind, BroadcastStatus, Priority
+from domain.states import AudienceKind, BroadcastStatus, FileStatus, Priority
 from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifications.store.new_notifications import NewNotification
 from recipients import topics
 from recipients.topics import TOPIC
 
 from ..catalog import types
+from ..files import repository as files
+from ..files.enumeration import FileRemovedError, first_good_row
 from ..intake import idempotency
+from ..intake.addressees import Addressee
 from ..intake.requests import Caller, NotificationRequest
-from ..validation import ALL, InvalidRequestError, ProblemCollector
+from ..validation import ALL, FieldProblem, InvalidRequestError, ProblemCollector
 from . import approvals, audiences, control, fan_out, repository
 from .audiences import Audience
 from .requests import AudienceRequest, BroadcastRequest
 
+UNKNOWN_FILE = "Unknown file."
+CHANGED_FILE = "The file was checked again meanwhile. Look at what was found."
+USED_FILE = "The file was sent before. Upload it again to send it again."
+FILE_MARGIN = timedelta(days=1)
+"""What is left of a file's time, at least, when its broadcast begins."""
 MAX_COMPARED = 500  # Topics that a misspelt one is compared with
 
 
@@ -34,6 +42,14 @@ class CreatedBroadcast:
 
     document: BroadcastDocument
     is_replayed: bool  # The idempotency key was already used for this broadcast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CheckedFile:
+    """A file as it was checked, with the first row that would be sent."""
+
+    check_number: int
+    first_row: Addressee
 
 
 def create(
@@ -51,7 +67,8 @@ def create(
     Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
-        return _store(validate(request, caller=caller, now=now), caller, author, now)
+        unrepeated = validate(request, caller=caller, now=now)
+        return _store(unrepeated, caller, author, now, is_repeated=False)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None
@@ -66,13 +83,22 @@ def create(
     )
     if existing is not None:
         new["_id"] = existing["broadcast_id"]
-    return _store(new, caller, author, now)
+    return _store(new, caller, author, now, is_repeated=existing is not None)
 
 
 def _store(
-    document: BroadcastDocument, caller: Caller, author: Actor | None, now: datetime
+    document: BroadcastDocument,
+    caller: Caller,
+    author: Actor | None,
+    now: datetime,
+    *,
+    is_repeated: bool,
 ) -> CreatedBroadcast:
     broadcast_id = document["_id"]
+    if (file_id := document.get("file_id")) is not None and not files.seal(
+        file_id, check_number=document["file_check"], now=now
+    ):
+        raise InvalidRequestError([FieldProblem("/audience/file", "changed", CHANGED_FILE)])
     is_required = caller.requires_approval and not caller.is_test
     if is_required or approvals.needs_approval(document):
         writer = author or actors.client_actor(caller.client_id)
@@ -80,6 +106,8 @@ def _store(
     try:
         BROADCASTS().insert_one(document)
     except DuplicateKeyError:
+        if file_id is not None and not is_repeated:
+            raise InvalidRequestError([FieldProblem("/audience/file", "used", USED_FILE)]) from None
         # A concurrent call with the same idempotency key.
         return CreatedBroadcast(document=repository.get(broadcast_id) or document, is_replayed=True)
     control.enqueue(broadcast_id, at=document["due_at"], now=now)
@@ -91,6 +119,12 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
+    file: _CheckedFile | None = None
+    if audience.file_id is not None:
+        file = _check_file(request, audience.file_id, problems, caller=caller, now=now)
+    if request.audience.file is not None and file is None:
+        # Without a row, nothing else can be checked.
+        raise InvalidRequestError(problems.problems)
     # Has no send time, because each page is sent when it is accepted.
     notification_request = NotificationRequest(
         type=request.type,
@@ -109,7 +143,12 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
     sample: NewNotification | None = None
     try:
         sample = fan_out.validate_for_everyone(
-            msgspec.structs.replace(notification_request, scheduled_at=request.scheduled_at),
+            msgspec.structs.replace(
+                notification_request,
+                scheduled_at=request.scheduled_at,
+                # Of a file, the first good row stands for all.
+                data={**request.data, **(file.first_row.data if file is not None else {})},
+            ),
             # A critical broadcast is refused below, so the client's scope doesn't matter.
             caller=replace(caller, may_send_critical=True),
             now=now,
@@ -126,7 +165,7 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
         problems.add("/audience/topic", "unknown_topic", _unknown_topic(audience.topic, caller))
     if sample is None or problems.problems:
         raise InvalidRequestError(problems.problems)
-    return new_document(
+    document = new_document(
         notification_request,
         type_slug=sample.type,
         priority=sample.priority,
@@ -138,6 +177,9 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
         caller=caller,
         now=now,
     )
+    if file is not None:
+        document["file_check"] = file.check_number
+    return document
 
 
 def new_document(
@@ -183,6 +225,9 @@ def new_document(
         document["topic"] = audience.topic
     if audience.user_ids is not None:
         document["user_ids"] = list(audience.user_ids)
+    if audience.file_id is not None:
+        # Whoever stores it first sends the file.
+        document["_id"] = document["file_id"] = audience.file_id
     if audience_size is not None:
         document["audience_size"] = audience_size
     if scheduled_at is not None:
@@ -190,6 +235,60 @@ def new_document(
     if expires_at is not None:
         document["expires_at"] = expires_at
     return document
+
+
+def _check_file(
+    request: BroadcastRequest,
+    file_id: ObjectId,
+    problems: ProblemCollector,
+    *,
+    caller: Caller,
+    now: datetime,
+) -> _CheckedFile | None:
+    """Add a problem if a file can't be sent as it is."""
+    pointer = "/audience/file"
+    document = files.get(file_id, client_id=caller.client_id)
+    if document is None:
+        problems.add(pointer, "unknown_file", UNKNOWN_FILE)
+        return None
+    if request.data:
+        problems.add("/data", "conflict", "The data of a file is in its columns.")
+    if document["status"] != FileStatus.CHECKED:
+        problems.add(pointer, "unchecked_file", "The file must be checked first.")
+        return None
+    if request.type != document["type"]:
+        expected = f"The file was checked for the type {document['type']}."
+        problems.add("/type", "conflict", expected)
+    if document["wrong"] and not request.audience.skip_wrong_rows:
+        problems.add(
+            pointer,
+            "wrong_rows",
+            f"{document['wrong']:,} of {document.get('rows', 0):,} rows are wrong. Correct them, "
+            "or send the others with `skip_wrong_rows`.",
+        )
+    _check_file_time(request, document["content_until"], problems, now=now)
+    try:
+        row = first_good_row(file_id)
+    except FileRemovedError:
+        problems.add(pointer, "removed_file", "The rows of the file are removed.")
+        return None
+    if row is None:
+        problems.add(pointer, "no_good_rows", "No row of the file would be sent.")
+        return None
+    return _CheckedFile(check_number=document["check_number"], first_row=row)
+
+
+def _check_file_time(
+    request: BroadcastRequest, until: datetime, problems: ProblemCollector, *, now: datetime
+) -> None:
+    try:
+        begins = time.parse_timestamp(request.scheduled_at) if request.scheduled_at else now
+    except time.InvalidTimeError:
+        return  # Reported with the other times
+    if begins > until - FILE_MARGIN:
+        latest = f"{until - FILE_MARGIN:%Y-%m-%dT%H:%M:%SZ}"
+        detail = f"The rows of the file are removed soon. Start at {latest} or before."
+        problems.add("/scheduled_at", "too_late", detail)
 
 
 def _unknown_topic(topic: str, caller: Caller) -> str:
@@ -219,10 +318,17 @@ def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
 
 
 def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Audience:
-    given = [request.topic is not None, request.user_ids is not None, request.all is not None]
-    if sum(given) != 1:
-        expected = "Exactly one of `topic`, `user_ids` and `all` is required."
+    given = (request.topic, request.user_ids, request.all, request.file)
+    if sum(each is not None for each in given) != 1:
+        expected = "Exactly one of `topic`, `user_ids`, `all`, and `file` is required."
         problems.add("/audience", "conflict", expected)
+        return Audience(kind=AudienceKind.ALL)
+    if request.skip_wrong_rows and request.file is None:
+        problems.add("/audience/skip_wrong_rows", "conflict", "Only a `file` has rows.")
+    if request.file is not None:
+        if ObjectId.is_valid(request.file):
+            return Audience(kind=AudienceKind.FILE, file_id=ObjectId(request.file))
+        problems.add("/audience/file", "unknown_file", UNKNOWN_FILE)
         return Audience(kind=AudienceKind.ALL)
     if request.all is False:
         problems.add("/audience/all", "out_of_range", "Must be true, or use another audience.")

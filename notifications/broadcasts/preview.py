@@ -12,11 +12,11 @@ from notifications.documents.broadcasts import BroadcastDocument
 from notifications.store.new_notifications import NewNotification
 
 from ..catalog import limits
-from ..intake import warnings
+from ..intake import pages, warnings
+from ..intake.page_result import PageResult
 from ..intake.requests import Caller
-from . import approvals, audiences, creation, fan_out
+from . import approvals, audiences, creation
 from .audiences import audience_of
-from .page_result import PageResult
 from .requests import BroadcastRequest, request_of
 
 SAMPLE = 1_000
@@ -70,11 +70,12 @@ def preview_document(
     document: BroadcastDocument, *, caller: Caller, needs_approval: bool, now: datetime
 ) -> BroadcastPreview:
     """Prepare a broadcast for a sample of its audience. Raises PyMongoError."""
-    user_ids = audiences.sample_user_ids(audience_of(document), limit=SAMPLE)
+    addressees = audiences.sample(audience_of(document), limit=SAMPLE)
     page = PageResult()
-    new = fan_out.prepare_page(
-        {user_id: ObjectId() for user_id in user_ids},
+    new = pages.prepare_page(
+        addressees,
         request_of(document),
+        ids={each.key: ObjectId() for each in addressees},
         caller=caller,
         page=page,
         now=now,
@@ -82,7 +83,7 @@ def preview_document(
     page.accepted = len(new)
     return BroadcastPreview(
         audience_size=document.get("audience_size"),
-        sampled=len(user_ids),
+        sampled=len(addressees),
         page=page,
         limits=_limits_reached(new, now),
         needs_approval=needs_approval,

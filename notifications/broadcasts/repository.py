@@ -19,9 +19,9 @@ from notifyproject.db.collections import collection
 from notifyproject.db.leases import Claim, Leases
 from notifyproject.db.paging import Cursor, Page
 
+from ..intake.page_result import PageResult
 from ..intake.requests import Caller, NotificationRequest
 from .audiences import Audience, audience_of
-from .page_result import PageResult
 from .requests import request_of
 
 B = BroadcastStatus

@@ -19,7 +19,7 @@ MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
 
 class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The audience: exactly one of these fields."""
+    """The audience: exactly one of `topic`, `user_ids`, `all`, and `file`."""
 
     topic: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
@@ -37,6 +37,25 @@ class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         | None
     ) = None
     all: Annotated[bool, Meta(description="true: all registered recipients.")] | None = None
+    file: (
+        Annotated[
+            str,
+            Meta(
+                min_length=24,
+                max_length=24,
+                description="ID of a checked file: a message for each good row, with the row's "
+                "data. A file is sent once.",
+                examples=["6745e3f09b1d4c2a7f3e8b72"],
+            ),
+        ]
+        | None
+    ) = None
+    skip_wrong_rows: Annotated[
+        bool,
+        Meta(
+            description="True: a file with wrong rows is sent to the others. False: it is refused."
+        ),
+    ] = False
 
 
 class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from notifications.documents.broadcasts import BroadcastDocument
 
+from ..files.enumeration import first_good_row
 from ..intake import preview as messages
 from ..intake.preview import CHANNEL_NOT_CHOSEN, ChannelPreview
-from ..intake.requests import Caller
+from ..intake.requests import Caller, NotificationRequest
 from . import fan_out, preview, repository
 from .preview import BroadcastPreview
 from .requests import request_of
@@ -38,7 +41,7 @@ def review(document: BroadcastDocument, *, now: datetime) -> BroadcastReview:
         messages=[
             channel
             for channel in messages.preview(
-                fan_out.for_example(request_of(whole)),
+                fan_out.for_example(_with_a_row(whole)),
                 caller=caller,
                 shows_registry=True,
                 shows_secrets=False,
@@ -47,3 +50,11 @@ def review(document: BroadcastDocument, *, now: datetime) -> BroadcastReview:
             if channel.not_sent_reason != CHANNEL_NOT_CHOSEN
         ],
     )
+
+
+def _with_a_row(document: BroadcastDocument) -> NotificationRequest:
+    """Return the request of a broadcast, with the data of the first row that a file sends."""
+    request = request_of(document)
+    file_id = document.get("file_id")
+    row = None if file_id is None else first_good_row(file_id)
+    return request if row is None else msgspec.structs.replace(request, data=dict(row.data))

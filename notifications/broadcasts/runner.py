@@ -18,6 +18,7 @@ from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 
 from ..catalog import types
+from ..files.enumeration import FileRemovedError
 from ..queueing import backlog
 from . import approvals, audiences, control, fan_out, repository
 from .repository import BroadcastLease
@@ -32,6 +33,7 @@ CANCEL_POLL_INTERVAL = timedelta(seconds=30)
 """Interval between checks of a cancelled broadcast that is still sending."""
 STUCK_REASON = f"{repository.LEASES.max_claims} consecutive workers failed on the same page."
 CANCELLED_REASON = "The broadcast was cancelled."
+FILE_REMOVED_REASON = "The rows of the file were removed before all of them were reached."
 
 
 def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
@@ -51,7 +53,10 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     elif lease.status is BroadcastStatus.CANCELLING:
         at = _cancel_page(lease, clock)
     else:
-        at = _send_page(lease, clock)
+        try:
+            at = _send_page(lease, clock)
+        except FileRemovedError:
+            at = _end_without_file(lease, clock())
     crash_points.reach(Boundary.BROADCAST_ADVANCED)
     if at is not None:
         control.enqueue(broadcast_id, at=at, now=clock())
@@ -78,15 +83,19 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
             return until
         return now if repository.release_lease(lease, now=now) else None
     with pymongo.timeout(MAX_PAGE_SECONDS):
-        user_ids = audiences.next_user_ids(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
-        if (reason := approvals.why_held(lease, len(user_ids))) is not None:
-            return approvals.hold(lease, reason, now=now)
+        read = audiences.next_page(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
+        if (held := approvals.why_held(lease, len(read.addressees))) is not None:
+            return approvals.hold(lease, held, now=now)
         page = fan_out.fan_out(
-            user_ids, request=lease.request, broadcast_id=lease.id, caller=lease.caller, now=now
+            read.addressees,
+            request=lease.request,
+            broadcast_id=lease.id,
+            caller=lease.caller,
+            now=now,
         )
     now = clock()
-    cursor, is_last = user_ids[-1] if user_ids else None, len(user_ids) < PAGE_SIZE
-    if not repository.advance(lease, page, cursor=cursor, is_last=is_last, now=now):
+    is_last = read.is_last
+    if not repository.advance(lease, page, cursor=read.cursor, is_last=is_last, now=now):
         # The lease expired during the page, and another worker has it now. A cancellation meanwhile
         # may have missed what was stored here.
         log.warning("broadcast_lease_lost", broadcast_id=str(lease.id))
@@ -102,7 +111,15 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     return None if is_last else now
 
 
+def _end_without_file(lease: BroadcastLease, now: datetime) -> datetime | None:
+    """Fail a broadcast whose file's rows are gone, unless it names another file than approved."""
+    if (held := approvals.why_held(lease, 0)) is not None:
+        return approvals.hold(lease, held, now=now)
+    return _fail(lease, ("file_removed", FILE_REMOVED_REASON), now)
+
+
 def _fail(lease: BroadcastLease, failure: tuple[str, str], now: datetime) -> datetime | None:
+    """End a broadcast early. Return when to continue if it isn't running any more."""
     code, reason = failure
     if repository.fail(lease, code=code, reason=reason, now=now):
         log.warning("broadcast_failed", broadcast_id=str(lease.id), code=code)

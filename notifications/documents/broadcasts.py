@@ -44,6 +44,8 @@ class BroadcastDocument(TypedDict):
     audience: str
     topic: NotRequired[str]
     user_ids: NotRequired[list[str]]
+    file_id: NotRequired[ObjectId]
+    file_check: NotRequired[int]
     audience_size: NotRequired[int]
     scheduled_at: NotRequired[datetime]
     expires_at: NotRequired[datetime]

@@ -8,6 +8,7 @@ import domain.digests
 import domain.limits
 import domain.retry
 import domain.states
+import domain.tables.table
 import notifications.models.broadcasts
 import notifications.models.notification
 import notifyproject.db.fields
@@ -340,6 +341,8 @@ class Migration(migrations.Migration):
                 ('purge_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
+                ('file_check', models.IntegerField(blank=True, null=True)),
+                ('file_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
             ],
             options={
                 'db_table': 'broadcasts',
@@ -718,6 +721,67 @@ class Migration(migrations.Migration):
                 'ordering': ('-received_at', '-id'),
                 'permissions': (('replay_webhooklog', 'Can replay provider webhooks'),),
                 'indexes': [notifyproject.db.indexes.MongoIndex('-received_at', '-_id', name='whk_received'), notifyproject.db.indexes.MongoIndex('search_keys', '-_id', name='whk_search'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='whk_purge')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AudienceFile',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('client_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('is_test', models.BooleanField(default=False)),
+                ('type', models.CharField(max_length=64)),
+                ('size', models.IntegerField()),
+                ('status', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, *(domain.states.FileStatus,)), max_length=40)),
+                ('digest', models.CharField(blank=True, max_length=64, null=True)),
+                ('header_digest', models.CharField(blank=True, max_length=64, null=True)),
+                ('format', models.CharField(blank=True, choices=functools.partial(notifyproject.db.fields.choices, *(domain.tables.table.TableFormat,)), max_length=40, null=True)),
+                ('charset', models.CharField(blank=True, max_length=20, null=True)),
+                ('separator', models.CharField(blank=True, max_length=1, null=True)),
+                ('rows', models.IntegerField(blank=True, null=True)),
+                ('parts', models.IntegerField(blank=True, null=True)),
+                ('columns', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=140), blank=True, null=True)),
+                ('duplicates', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, *(domain.states.Duplicates,)), max_length=40)),
+                ('country', models.CharField(blank=True, max_length=2, null=True)),
+                ('check_number', models.IntegerField(default=0)),
+                ('cursor', models.IntegerField(blank=True, null=True)),
+                ('good', models.IntegerField(default=0)),
+                ('wrong', models.IntegerField(default=0)),
+                ('skipped', models.IntegerField(default=0)),
+                ('problems', models.JSONField(blank=True, default=list)),
+                ('failure_code', models.CharField(blank=True, max_length=40, null=True)),
+                ('failure_reason', models.CharField(blank=True, max_length=500, null=True)),
+                ('due_at', models.DateTimeField(blank=True, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
+                ('claim_count', models.IntegerField(default=0)),
+                ('content_until', models.DateTimeField()),
+                ('sealed_at', models.DateTimeField(blank=True, null=True)),
+                ('checked_at', models.DateTimeField(blank=True, null=True)),
+                ('purge_at', models.DateTimeField(blank=True, null=True)),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+            ],
+            options={
+                'verbose_name': 'file',
+                'db_table': 'audience_files',
+                'ordering': ('-created_at', '-id'),
+                'indexes': [notifyproject.db.indexes.MongoIndex('client_id', '-created_at', '-_id', name='fil_client_created'), notifyproject.db.indexes.MongoIndex('client_id', 'digest', name='fil_client_digest'), notifyproject.db.indexes.MongoIndex('due_at', name='fil_due', partial={'due_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='fil_purge')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AudienceFilePart',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=60, primary_key=True, serialize=False)),
+                ('file_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('content', models.TextField()),
+                ('findings', models.TextField(blank=True, null=True)),
+                ('check_number', models.IntegerField(blank=True, null=True)),
+                ('people', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=24), blank=True, null=True)),
+                ('purge_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'audience_file_parts',
+                'default_permissions': (),
+                'indexes': [notifyproject.db.indexes.MongoIndex('file_id', name='flp_file'), notifyproject.db.indexes.MongoIndex('people', name='flp_people', partial={'people': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='flp_purge')],
             },
         ),
     ]

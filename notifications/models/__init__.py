@@ -3,6 +3,7 @@
 from .broadcasts import Broadcast
 from .bulk import BulkOperation, OperationResult
 from .catalog import Design, NotificationType, TemplateVersion
+from .files import AudienceFile, AudienceFilePart
 from .notification import (
     Attachment,
     Content,
@@ -33,6 +34,8 @@ from .records import (
 __all__ = ["Broadcast"]
 __all__ += ["BulkOperation", "OperationResult"]
 __all__ += ["Design", "NotificationType", "TemplateVersion"]
+__all__ += ["NotificationType", "TemplateVersion"]
+__all__ += ["AudienceFile", "AudienceFilePart"]
 __all__ += ["Attachment", "Content", "Delivery", "ErrorRecord", "Notification"]
 __all__ += ["RecipientCopy"]
 __all__ += [

@@ -54,6 +54,10 @@ class Broadcast(models.Model):
     topic = optional_text(64)
     user_ids = ArrayField(models.CharField(max_length=USER_ID_LENGTH), null=True, blank=True)
     """Sorted, without duplicates."""
+    file_id = ObjectIdField(null=True, blank=True)
+    """The file of recipients. The broadcast has its ID, so that a file is sent once."""
+    file_check = models.IntegerField(null=True, blank=True)
+    """The check of the file whose good rows are sent."""
     audience_size = models.IntegerField(null=True, blank=True)
     """Approximate size at creation. Missing if the audience is too large to count."""
     scheduled_at = optional_datetime()
@@ -69,7 +73,7 @@ class Broadcast(models.Model):
     claim_count = models.IntegerField(default=0)
     """Leases in a row that ended without a page."""
     cursor = optional_text(USER_ID_LENGTH)
-    """The last user ID that was read."""
+    """The last user ID that was read, or the last part of a file."""
     is_waiting = models.BooleanField(default=False)
     """Waiting because of backpressure."""
 

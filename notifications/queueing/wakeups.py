@@ -19,6 +19,7 @@ from notifyproject.platform import broker
 DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.pull", "notifications.heartbeat"
 BROADCAST = "notifications.broadcast"
 BULK_OPERATION = "notifications.bulk_operation"
+FILE = "notifications.file"
 CLOSE_DIGESTS = "notifications.close_digests"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Maximum delay of a message, in seconds. The sweeper enqueues work that is due later."""
@@ -67,6 +68,11 @@ def request_heartbeat(*, now: datetime) -> bool:
 def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
     """Wake a worker for a bulk operation. Return whether the broker accepts the message."""
     return broker.publish(BULK_OPERATION, args=[str(operation_id)], queue=None, at=at, now=now)
+
+
+def publish_file(file_id: ObjectId, *, now: datetime) -> bool:
+    """Wake a worker for a file of recipients. Return whether the broker accepts the message."""
+    return broker.publish(FILE, args=[str(file_id)], queue=BROADCASTS, at=None, now=now)
 
 
 def publish_digests(*, at: datetime | None, now: datetime) -> bool:

@@ -39,6 +39,15 @@ class Boundary(StrEnum):
     BROADCAST_ADVANCED = "broadcast_advanced"
     """The cursor has moved; no wake-up for the next page is sent."""
 
+    FILE_LEASED = "file_leased"
+    """A worker holds the lease of a file; its next step isn't begun."""
+    FILE_STORED = "file_stored"
+    """The rows of a file are stored; it counts as not read."""
+    FILE_CHECKED = "file_checked"
+    """What was found of a part's rows is stored; the file's counts don't have it."""
+    FILE_ADVANCED = "file_advanced"
+    """A step of a file is recorded; no wake-up for the next one is sent."""
+
     PULL_STARTED = "pull_started"
     """A worker has released its pull token and pulled nothing; no other pull is enqueued."""
     WAKEUP_RECEIVED = "wakeup_received"

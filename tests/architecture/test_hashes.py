@@ -24,7 +24,7 @@ REASONS = {
     "devices/tokens.py": "a push token or an endpoint, which are random",
     "domain/digests.py": _GROUP,
     "domain/web_push.py": "a public key, and an ID of ours",
-    "notifications/broadcasts/fan_out.py": _IDS,
+    "notifications/intake/addressees.py": _IDS,
     "notifications/broadcasts/fingerprint.py": "an approval is of these bytes alone",
     "notifications/bulk/operation.py": _IDS,
     "notifications/catalog/designs.py": "an item of a design, which the same response shows",

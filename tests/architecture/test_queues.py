@@ -43,6 +43,7 @@ def test_all_tasks_are_registered() -> None:
         wakeups.DELIVER,
         wakeups.PULL,
         wakeups.BROADCAST,
+        wakeups.FILE,
         wakeups.HEARTBEAT,
         wakeups.BULK_OPERATION,
         wakeups.CLOSE_DIGESTS,

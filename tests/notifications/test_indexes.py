@@ -73,6 +73,8 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         "oidc_logouts",
         "digests",
         "broadcasts",
+        "audience_files",
+        "audience_file_parts",
         "callback_messages",
         "operations",
         "operation_results",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import urllib3
@@ -22,19 +23,24 @@ from ..findings import Expected, Findings, at_least, at_most, make_findings, sce
 from ..installation import Installation, publish_wakeups, run_installation
 from ..load import (
     NEWS,
+    OK,
     Body,
+    Client,
     define_digest,
     device_body,
     digest_body,
     in_app_body,
     mail_body,
     push_body,
+    send_file,
     uniform_mail_body,
+    upload_file,
 )
 
 PHONE, USER_ID = "+447700900999", "ada"
 CRITICAL, NORMAL = "critical", "normal"
 DIGEST_TYPE = "crash_digest"
+FILE_TYPE, FIRST_ROW = "payment_confirmed", "2"
 DIGEST_TRIGGERS = (Trigger.DIGEST_JOIN, Trigger.DIGEST_CLOSE)
 SCHEDULE_AHEAD = timedelta(seconds=2)
 """An inbox item goes through a worker only if it is scheduled."""
@@ -58,6 +64,7 @@ class CrashRun:
     web: Program
     posted: int = 0
     posted_digests: int = 0
+    files: list[str] = field(default_factory=list)
     expected: Expected = field(default_factory=Expected)
     reached: int = 0
 
@@ -175,6 +182,8 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
         if Trigger.SWEEP in ways:
             _sweep(run)
         installation.start(installation.worker(), installation.beat())
+        if Trigger.FILE in ways:
+            _send_files(run)
         if Trigger.RETRY in ways:
             _reopen(run)
         if Trigger.RECEIPT in ways:
@@ -307,7 +316,7 @@ def _bulk(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     """Kill a worker while it processes a page of a broadcast; others continue later."""
-    from notifications.broadcasts import fan_out
+    from notifications.intake import addressees
 
     body = {
         "type": "alert",
@@ -319,9 +328,39 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     status, response = run.installation.client.call("POST", "/broadcasts", body, **key)
     if status != ACCEPTED:
         raise ScenarioError(f"the broadcast was not accepted: {response}")
-    notification_id = fan_out.notification_id(ObjectId(response["id"]), USER_ID)
+    notification_id = addressees.notification_id(ObjectId(response["id"]), USER_ID)
     run.expected.copies[str(notification_id)] = 1
     run.crash(boundary, run.installation.worker(f"{boundary}", queues="broadcasts"))
+
+
+def _file(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
+    """Kill a worker while it reads or checks a file; others continue later."""
+    run.posted += 1
+    content = f"email,order_id,video_title,amount\nfile{run.posted}@example.com,1,Sunrise,2.50\n"
+    file_id = upload_file(run.installation.client, content.encode(), type_slug=FILE_TYPE)
+    run.files.append(file_id)
+    run.crash(boundary, run.installation.worker(f"{boundary}", queues="broadcasts"))
+
+
+def _is_checked(client: Client, path: str) -> bool:
+    status, response = client.call("GET", path, {})
+    return status == OK and response["status"] == "checked"
+
+
+def _send_files(run: CrashRun) -> None:
+    """Send the files once they are checked. Each has one row."""
+    from notifications.intake import addressees
+
+    client = run.installation.client
+    for file_id in run.files:
+        wait_until(
+            partial(_is_checked, client, f"/files/{file_id}"),
+            timeout=BROADCAST_SECONDS,
+            what="a file was not checked",
+        )
+        send_file(client, file_id, type_slug=FILE_TYPE)
+        row = str(addressees.notification_id(ObjectId(file_id), FIRST_ROW))
+        run.expected.copies[row] = 1
 
 
 def _post_members(run: CrashRun) -> list[str]:
@@ -406,6 +445,7 @@ def _sweep(run: CrashRun) -> None:
 _STEPS = {
     # First, because both wait while something is overdue by ten minutes, as after other crashes.
     Trigger.BROADCAST: _broadcast,
+    Trigger.FILE: _file,
     Trigger.BULK: _bulk,
     Trigger.DIGEST_JOIN: _digest_join,
     Trigger.DIGEST_CLOSE: _digest_close,

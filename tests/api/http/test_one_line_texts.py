@@ -12,7 +12,7 @@ from devices.push_keys import new_key
 from notifications.validation import FREE_FORM
 from tests.support.clients.api import App, pointers
 from tests.support.clients.inbox import credential_for
-from tests.support.clients.isolation_requests import BROADCAST, BROWSER
+from tests.support.clients.isolation_requests import BROADCAST, BROWSER, FILE
 from tests.support.clients.routes import ROUTES, Route, filled, sample_of
 from tests.support.openapi import api_document, resolved
 from tests.support.tables import each_case
@@ -101,6 +101,7 @@ def url_of(app: App, settings: Any) -> Callable[[Route], str]:
         "type": "marketing",
         "broadcast": app.post("/broadcasts", {**BROADCAST, "scheduled_at": at}).json()["id"],
         "notification": app.notify(scheduled_at=at).json()["id"],
+        "file": app.post("/files", FILE).json()["id"],
     }
 
     def url(route: Route) -> str:

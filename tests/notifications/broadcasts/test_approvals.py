@@ -332,6 +332,8 @@ class TestWhatIsApproved:
             "audience": "user_ids",
             "topic": "others",
             "user_ids": ["mallory"],
+            "file_id": ObjectId(),
+            "file_check": 1,
             "scheduled_at": NOON - HOUR,
             "expires_at": NOON + 400 * HOUR,
         }

@@ -19,4 +19,7 @@ NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])
     ],
 )
 def test_listed_user_ids_follow_the_cursor(after: str | None, limit: int, ids: list[str]) -> None:
-    assert audiences.next_user_ids(NAMED, after=after, limit=limit) == ids
+    page = audiences.next_page(NAMED, after=after, limit=limit)
+    assert [each.user_id for each in page.addressees] == ids
+    assert page.is_last is (len(ids) < limit)
+    assert page.cursor == (ids[-1] if ids else None)

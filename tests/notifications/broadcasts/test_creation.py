@@ -10,8 +10,8 @@ from console.broadcasts.labels import summarize
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifications.broadcasts.audiences import Audience
 from notifications.broadcasts.creation import new_document
-from notifications.broadcasts.fan_out import notification_id
 from notifications.broadcasts.requests import request_of
+from notifications.intake.addressees import notification_id
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
 from tests.support.tables import each_case
 

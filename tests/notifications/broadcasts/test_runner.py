@@ -14,6 +14,7 @@ from domain.states import Priority
 from notifications.broadcasts import fan_out, repository
 from notifications.broadcasts.requests import AudienceRequest
 from notifications.catalog import types
+from notifications.intake.addressees import users
 from notifications.intake.requests import Caller
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
@@ -453,7 +454,11 @@ def test_repeated_page_about_an_entity_counts_its_own_notifications_as_accepted(
     broadcast_id = begun(entity_id="video-7")
     lost = leased(broadcast_id)
     fan_out.fan_out(
-        [name(0)], request=lost.request, broadcast_id=broadcast_id, caller=lost.caller, now=NOON
+        users([name(0)]),
+        request=lost.request,
+        broadcast_id=broadcast_id,
+        caller=lost.caller,
+        now=NOON,
     )
     run_to_completion(broadcast_id, at=lost.claim.until)
     assert (read(broadcast_id)["accepted"], read(broadcast_id)["skipped"]) == (2, {})

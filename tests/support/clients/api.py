@@ -35,7 +35,7 @@ class App:
         self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> Answer:
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8") if body is not None else b""
-        if path == "/broadcasts":
+        if path in ("/broadcasts", "/files"):
             # Required, and another one for each unless a test says otherwise.
             headers = {"Idempotency-Key": uuid4().hex, **(headers or {})}
         return self.send(path, raw, headers=headers)

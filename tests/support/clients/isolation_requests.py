@@ -79,6 +79,9 @@ BROADCAST = {
 SEEN = {"fingerprint": "9f" * 32}
 DECISION = {**SEEN, "reason": "The date is wrong."}
 
+FILE = {"type": "payment_confirmed", "name": "customers.csv", "size": 6}
+CHUNK = {"content": "ZW1haWwK"}
+
 SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("notifications", "GET"): _nothing("/notifications", results=[]),
     ("notifications", "POST"): _nothing("/notifications", request(), makes=True),
@@ -104,6 +107,14 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("broadcasts", "GET"): _nothing("/broadcasts", results=[]),
     ("broadcasts", "POST"): _nothing("/broadcasts", BROADCAST, makes=True),
     ("broadcast-preview", "POST"): _nothing("/broadcasts/preview", BROADCAST),
+    ("files", "GET"): _nothing("/files", results=[]),
+    ("files", "POST"): _nothing("/files", FILE, makes=True),
+    ("file", "GET"): _own("/files/{file}"),
+    ("file-chunk", "PUT"): _own("/files/{file}/chunks/0", CHUNK),
+    ("file-check", "POST"): _own("/files/{file}/check", {}),
+    ("file-wrong-rows", "GET"): _own("/files/{file}/wrong_rows"),
+    ("file-results", "GET"): _own("/files/{file}/results"),
+    ("file", "DELETE"): _own("/files/{file}"),
     ("broadcast", "GET"): _own("/broadcasts/{broadcast}"),
     ("broadcast", "PUT"): _own("/broadcasts/{broadcast}", BROADCAST),
     ("broadcast-submit", "POST"): _own("/broadcasts/{broadcast}/submit"),

@@ -26,7 +26,7 @@ from recipients import service_windows, suppressions
 from tests.support.clients.api import App
 from tests.support.clients.inbox import claims_of
 from tests.support.clients.inbox import token as inbox_token
-from tests.support.clients.isolation_requests import BROADCAST, KIND, PARTS
+from tests.support.clients.isolation_requests import BROADCAST, CHUNK, FILE, KIND, PARTS
 from tests.support.factories import notifications as factories
 from tests.support.factories.digests import opened
 
@@ -42,6 +42,7 @@ PEOPLE: Mapping[str, Mapping[str, str]] = {
     "ian": {"email": "unsubscribed+ian@example.com", "phone": "+447700900026", "name": "Ian"},
 }
 """Addresses for which the sandbox has outcomes."""
+FILE_KEY = {"Idempotency-Key": "key-of-the-file"}
 BROADCAST_KEY = {"Idempotency-Key": "key-of-the-broadcast"}
 DEVICES = {
     "a-token-of-adas": "ada",
@@ -113,12 +114,21 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
         "browser": device_id("https://web.push.apple.com/adas"),
         "token": token,
         "jti": claims_of(token)["jti"],
+        "file": _uploaded(app),
         "broadcast": app.post("/broadcasts", BROADCAST, headers=BROADCAST_KEY).json()["id"],
         "digest": str(opened(at=utc_now(), **own)["_id"]),
         "message": app.post("/callbacks/test").json()["id"],
         "type": "parcel_lost",
         "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
     }
+
+
+def _uploaded(app: App) -> str:
+    """Return the ID of a client's one file, which is uploaded unless it was checked before."""
+    file: dict[str, Any] = app.post("/files", FILE, headers=FILE_KEY).json()
+    if file["missing_chunks"]:
+        assert app.put(f"/files/{file['id']}/chunks/0", CHUNK).status_code == 200
+    return str(file["id"])
 
 
 def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
@@ -178,19 +188,21 @@ class Untouched:
         tests = {
             document["_id"]
             for (name, _), document in everything.items()
-            if name in ("notifications", "broadcasts", "digests")
+            if name in ("notifications", "broadcasts", "digests", "audience_files")
             and (document.get("is_test"), document["client_id"]) == (True, own)
         }
         inboxes = [Inbox(own, user_id) for user_id in PEOPLE]
         callers = [
             Caller(client_id=own, idempotency_key=key)
-            for key in (*self.keys, *BROADCAST_KEY.values())
+            for key in (*self.keys, *BROADCAST_KEY.values(), *FILE_KEY.values())
         ]
         # By collection: the field that identifies a test document, and its values.
         marks: Mapping[str, tuple[str, Collection[Any]]] = {
             "notifications": ("_id", tests),
             "broadcasts": ("_id", tests),
             "digests": ("_id", tests),
+            "audience_files": ("_id", tests),
+            "audience_file_parts": ("file_id", tests),
             "delivery_attempts": ("notification_id", tests),
             "callbacks": ("_id", {own}),
             "callback_messages": ("client_id", {own}),

@@ -11,7 +11,7 @@ ALREADY_NOTIFIED = "already_notified"
 
 @dataclass(slots=True, kw_only=True)
 class PageResult:
-    """The result of one page of recipients, with user IDs by reason, in the page's order."""
+    """The result of one page of recipients, with their keys by reason, in its order."""
 
     accepted: int = 0
     skipped: dict[str, list[str]] = field(default_factory=dict)
@@ -19,14 +19,14 @@ class PageResult:
     rejected: dict[str, list[str]] = field(default_factory=dict)
     """Recipients whose notifications failed validation."""
 
-    def skip(self, user_id: str, code: str) -> None:
+    def skip(self, key: str, code: str) -> None:
         """Record a recipient that opted out, can't be reached, or has been notified."""
-        self.skipped.setdefault(code, []).append(user_id)
+        self.skipped.setdefault(code, []).append(key)
 
-    def reject(self, user_id: str, refusal: InvalidRequestError) -> None:
+    def reject(self, key: str, refusal: InvalidRequestError) -> None:
         """Record a recipient as rejected, or as skipped if only an address is missing."""
         codes = [problem.code for problem in refusal.problems]
         if set(codes) == {NO_ADDRESS}:
-            self.skip(user_id, NO_ADDRESS)
+            self.skip(key, NO_ADDRESS)
         else:
-            self.rejected.setdefault(codes[0], []).append(user_id)
+            self.rejected.setdefault(codes[0], []).append(key)

@@ -1,0 +1,1 @@
+"""Files of recipients: uploaded, read, checked, and then the audience of a broadcast."""
