@@ -4,25 +4,35 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
+from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 
 from callbacks import outbox
 from devices.push_keys import new_key
 from domain.states import DeliveryStatus
 from domain.time import utc_now
+from notifications.broadcasts import creation
+from notifications.broadcasts.requests import BroadcastRequest
+from notifications.intake.requests import Caller
 from notifyproject.platform.audit import Unaudited
 from tests.support.clients.api import App, new_app
 from tests.support.clients.browsers import subscription
 from tests.support.clients.inbox import token as inbox_token
-from tests.support.clients.isolation_requests import SAMPLES
+from tests.support.clients.isolation_requests import BROADCAST, SAMPLES
 from tests.support.clients.live_data import seed
 from tests.support.clients.routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
 from tests.support.factories import notifications as factories
+from tests.support.factories.broadcasts import read
 from tests.support.samples import sampled
 
 WRITES = [route for route in ROUTES if route[1] != "GET"]
 BROWSER = "https://web.push.apple.com/adas"
+DECISIONS = frozenset(
+    {"broadcast-review", "broadcast-approve", "broadcast-reject", "broadcast-override"}
+)
+"""Routes about a broadcast of another client, which awaits an approval."""
 ADDRESSES = ("@example.com", "+44", "a-token-of")
 NEW_MEMBER = replace(SAMPLES["topic-member", "PUT"], path="/topics/tea/members/bob")
 
@@ -43,6 +53,13 @@ def in_state_for(route: Route, app: App, named: dict[str, str]) -> dict[str, str
     if route[0] == "retry":
         failed = factories.settled(DeliveryStatus.FAILED, client_id=app.id, expires_at=None)
         return {**named, "notification": str(failed["_id"])}
+    if route[0] in DECISIONS:
+        return {**named, "broadcast": awaiting(new_app("newsletter"))}
+    if route in (("broadcast", "PUT"), ("broadcast-submit", "POST")):
+        own = awaiting(app)
+        if route[1] == "POST":
+            assert app.put(f"/broadcasts/{own}", BROADCAST).status_code == 200
+        return {**named, "broadcast": own}
     if route == ("limit", "DELETE"):
         app.put("/limits/discarded", {"max": 3, "period_seconds": 604_800})
     if route == ("recipient-limit", "DELETE"):
@@ -53,6 +70,13 @@ def in_state_for(route: Route, app: App, named: dict[str, str]) -> dict[str, str
     if route[0] == "callback-replay":
         outbox.fail_pending(client_id=app.id, reason="a test")
     return named
+
+
+def awaiting(app: App) -> str:
+    """Return the ID of a broadcast of a client that awaits an approval."""
+    request = msgspec.convert(BROADCAST, BroadcastRequest)
+    caller = Caller(client_id=app.id, requires_approval=True)
+    return str(creation.create(request, caller=caller, now=utc_now()).document["_id"])
 
 
 def exemption(route: Route) -> Unaudited | None:
@@ -71,6 +95,11 @@ def test_write_is_in_the_audit_log_or_declares_why_not(
     monkeypatch.setitem(SAMPLES, ("topic-member", "PUT"), NEW_MEMBER)
     app, named = client
     named = in_state_for(route, app, named)
+    if route[0] in DECISIONS:
+        seen = read(ObjectId(named["broadcast"]))["approval"]["fingerprint"]
+        sample = SAMPLES[route]
+        body = {**sample.body, "fingerprint": seen}
+        monkeypatch.setitem(SAMPLES, route, replace(sample, body=body))
     before = len(entries(app))
     answer = ask(app.http, route, inbox_token(app) if route in INBOX else app.key, named=named)
     assert answer.status_code < 300, answer.content
@@ -92,7 +121,8 @@ def test_read_is_not_in_the_audit_log(client: tuple[App, dict[str, str]]) -> Non
     before = len(entries(app))
     for route in ROUTES:
         if route[1] == "GET" and route not in INBOX and route[0] != "recipient-export":
-            assert ask(app.http, route, app.key, named=named).status_code == 200
+            ready = in_state_for(route, app, named)
+            assert ask(app.http, route, app.key, named=ready).status_code == 200
     assert len(entries(app)) == before
 
 

@@ -100,6 +100,7 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
             ],
         },
         "digest": {"window": {"minutes": 5}},
+        "approval": {"above": 500},
         "sms": {"max_units": 2, "allow_unicode": True},
         "actions": [{"id": "ok", "label": "OK"}],
         "approved_templates": [
