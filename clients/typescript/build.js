@@ -9,12 +9,24 @@ const dist = new URL("dist/", import.meta.url);
 
 rmSync(dist, { recursive: true, force: true });
 execFileSync("npx", ["tsc", "--emitDeclarationOnly"], { cwd: here, stdio: "inherit" });
-// The layout of types is only weight: one line for each generated one is left, and no indentation.
-for (const name of readdirSync(dist)) {
-  const types = readFileSync(new URL(name, dist), "utf8");
-  const packed = name === "api.d.ts" ? types.replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, "") : types.replaceAll(/^ +/gm, "");
-  writeFileSync(new URL(name, dist), packed);
+// The types become one file, and their layout is only weight: one line for each generated one is left.
+const PARTS = ["api", "retry", "errors", "callbacks", "notifier"];
+const exported = readFileSync(new URL("index.d.ts", dist), "utf8").matchAll(/^export (?:type )?{([^}]*)}/gm);
+const types = PARTS.map((name) => {
+  const part = readFileSync(new URL(`${name}.d.ts`, dist), "utf8").replaceAll(/^(import .*|export {};)\n/gm, "");
+  return name === "api"
+    ? byContent(part.replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, "").replaceAll(";}", "}").replaceAll(" {", "{").replaceAll("{[key:string]:unknown}", "Record<string,unknown>"))
+    : part.replaceAll(/^ +/gm, "").replaceAll(/^export /gm, "");
+});
+
+/** Return declarations with those side by side that have the same fields, as compression wants it. */
+function byContent(text) {
+  const content = (line) => line.replace(/^export (interface|type) \w+?(Request|View)?(?=\W)/, "");
+  return text.split(/\n(?=export )/).map((line) => line.trim()).sort((a, b) => (content(a) < content(b) ? -1 : 1)).join("\n") + "\n";
 }
+const names = [...exported].map(([, list]) => list.trim()).join(", ");
+for (const name of readdirSync(dist)) rmSync(new URL(name, dist));
+writeFileSync(new URL("index.d.ts", dist), `${types.join("")}export { ${names} };\n`);
 await build({
   absWorkingDir: here,
   entryPoints: ["src/index.ts"],

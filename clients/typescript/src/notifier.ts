@@ -85,8 +85,6 @@ interface Answer {
 
 /**
  * Sends notifications with a client's API key, with retries that have no second effect.
- *
- * `rest` has a method for each operation of the API; `iterate` reads whole lists.
  */
 export class Notifier {
 	readonly rest: Rest;
