@@ -25,7 +25,7 @@ KEY_LIFETIME = timedelta(days=365)
 USE_RECORD_INTERVAL = timedelta(minutes=1)
 INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
-NOT_IN_ADMIN = frozenset({Scope.BROADCASTS_OVERRIDE})
+NOT_IN_ADMIN = frozenset({Scope.BROADCASTS_APPROVE, Scope.BROADCASTS_OVERRIDE})
 """Scopes that admin doesn't include."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 SYSTEM_CLIENT = "this service"

@@ -124,14 +124,15 @@ def approval_context(request: HttpRequest, document: BroadcastDocument) -> dict[
         return context
     try:
         found = review.review(document, now=utc_now())
-    except (InvalidRequestError, ScopeRequiredError, LookupError) as problem:
+    except (InvalidRequestError, InvalidStateError, ScopeRequiredError, LookupError) as problem:
         return context | {"review_problem": GONE.format(problem)}
     own = actors.staff_actor(request.user.pk).keys
     is_author = not own.isdisjoint(approval["authors"])
     may = {d.name for d in DECISIONS if request.user.has_perm(d.permission)}
     return context | {
         "effect": _effect(found),
-        "messages_shown": _messages(found, document),
+        # They have the data of a row, which only those see who decide.
+        "messages_shown": _messages(found, document) if may else [],
         "preview": preview_of(()),
         "email_url": reverse("admin:notifications_broadcast_email", args=[document["_id"]]),
         "may_decide": "approve" in may and not is_author,
@@ -143,14 +144,15 @@ def approval_context(request: HttpRequest, document: BroadcastDocument) -> dict[
 
 def email(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Return the email of a broadcast that awaits an approval. Raises Http404 without one."""
-    if not admin.has_view_permission(request):
+    may_decide = any(request.user.has_perm(decision.permission) for decision in DECISIONS)
+    if not (may_decide and admin.has_view_permission(request)):
         raise PermissionDenied
     document = find_broadcast(object_id)
     if document is None or document["status"] != BroadcastStatus.AWAITING_APPROVAL:
         raise Http404
     try:
         shown = review.review(document, now=utc_now()).messages
-    except (InvalidRequestError, ScopeRequiredError, LookupError):
+    except (InvalidRequestError, InvalidStateError, ScopeRequiredError, LookupError):
         raise Http404 from None
     for channel in shown:
         if channel.message is not None and channel.message.html is not None:

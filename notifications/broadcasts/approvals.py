@@ -14,15 +14,16 @@ from django.conf import settings
 
 from access import actors
 from access.actors import Actor
-from domain.states import BroadcastStatus
+from domain.states import BroadcastStatus, Priority
 from notifications.documents.broadcasts import ApprovalDocument, BroadcastDocument
 
 from .. import staff_messages
 from ..actions.actions import InvalidStateError
 from ..catalog import types
-from . import control, repository
+from . import audiences, control, repository
 from .fingerprint import PROGRESS, fingerprint_of
 from .repository import BroadcastLease
+from .requests import request_of
 
 log = structlog.get_logger(__name__)
 DECIDE_WITHIN = timedelta(hours=72)
@@ -33,6 +34,11 @@ UNDECIDED = (B.DRAFT, B.AWAITING_APPROVAL, B.REJECTED, B.EXPIRED)
 CHANGEABLE = (*UNDECIDED, B.SCHEDULED)
 """Statuses from which a change makes a draft."""
 OUTGROWN = "The audience has grown beyond what may be sent without an approval."
+GROWN = "The audience has grown far beyond what was approved."
+MARGIN = 100
+"""Recipients that join between an approval and its sending, besides a tenth of the approved."""
+LOCKED = "Its type can't be broadcast any more: it is critical, or has sensitive variables."
+ONE_FILE = "A file is sent by a broadcast of its own: create one."
 CHANGED = "The broadcast, its type, or its template has changed since the approval."
 RESTORED = "The database was restored: it may have been sent already."
 
@@ -71,6 +77,8 @@ def submit(broadcast_id: ObjectId, *, by: Actor, now: datetime) -> BroadcastDocu
     document = _with_approval(broadcast_id, (B.DRAFT, B.EXPIRED))
     if (end := document.get("expires_at")) is not None and end <= now:
         raise InvalidStateError("Its expiry has passed: change it first.")
+    if _is_locked(document):
+        raise InvalidStateError(LOCKED)
     approval = _asked(
         document,
         authors={*document["approval"]["authors"], *by.keys},
@@ -94,6 +102,9 @@ def change(new: BroadcastDocument, *, by: Actor, now: datetime) -> BroadcastDocu
     document = _with_approval(new["_id"], CHANGEABLE)
     if "started_at" in document:
         raise InvalidStateError("A part of its audience was read already.")
+    if new.get("file_id") not in (None, new["_id"]):
+        # The IDs of its notifications follow from the broadcast, which may have another file's.
+        raise InvalidStateError(ONE_FILE)
     given: dict[str, Any] = dict(new)
     content = {name: value for name, value in given.items() if name not in PROGRESS}
     del content["_id"]
@@ -198,7 +209,11 @@ def why_held(lease: BroadcastLease, page_size: int) -> str | None:
         is_approved = "decided_at" in approval and approval.get("fingerprint") == fingerprint_of(
             document, template_version=approval["template_version"]
         )
-        return None if is_approved else CHANGED
+        if not is_approved:
+            return CHANGED
+        size = approval.get("audience_size")
+        most = None if size is None else size + size // 10 + MARGIN
+        return GROWN if most is not None and _read_so_far(document) + page_size > most else None
     config = types.find_type(document["type"])
     above = config.approval_above if config is not None else None
     if above is None or document.get("is_test", False):
@@ -231,7 +246,7 @@ def hold(lease: BroadcastLease, reason: str, *, now: datetime) -> datetime | Non
 def tell_approvers(document: BroadcastDocument, *, now: datetime) -> int:
     """Tell each approver who isn't an author, once per submission. Return how many there are."""
     key = f"approval:{document['_id']}:{document['approval']['revision']}:"
-    size = document.get("audience_size")
+    size = document["approval"].get("audience_size")
     audience = "an audience that isn't counted" if size is None else f"about {size:,} recipients"
     address = f"/admin/notifications/broadcast/{document['_id']}/change/"
     end = document["approval"]["expires_at"]
@@ -263,7 +278,7 @@ def _asked(
     version = types.get_template_version(document["type"])
     end = document.get("expires_at")
     until = now + DECIDE_WITHIN
-    return {
+    asked: ApprovalDocument = {
         "revision": revision,
         "fingerprint": fingerprint_of(document, template_version=version),
         "template_version": version,
@@ -271,6 +286,17 @@ def _asked(
         "requested_at": now,
         "expires_at": until if end is None else min(until, end),
     }
+    if (size := audiences.count_audience(audiences.audience_of(document))) is not None:
+        asked["audience_size"] = size
+    return asked
+
+
+def _is_locked(document: BroadcastDocument) -> bool:
+    config = types.find_type(document["type"])
+    if config is None or config.priority is Priority.CRITICAL:
+        return True
+    template = request_of(document).content.template_id
+    return bool(types.sensitive_variables(document["type"], template))
 
 
 def _draft(
@@ -340,6 +366,7 @@ def _is_repeated(
         approval is not None
         and document["status"] in decided_in
         and approval.get("decided_by") == by.key
+        and "overridden_at" not in approval
         and approval.get("fingerprint") == fingerprint
     )
 

@@ -41,6 +41,9 @@ PROGRESS = frozenset(
 """Fields of a broadcast that say how far it is. All others are part of what is approved."""
 TYPE_FIELDS = (
     "category",
+    "priority",
+    "ttl_seconds",
+    "notify_before",
     "channels",
     "room",
     "plan",
@@ -62,11 +65,12 @@ def fingerprint_of(document: BroadcastDocument, *, template_version: int) -> str
     given: dict[str, Any] = dict(document)
     config = types.find_type(document["type"])
     name, version = _template(document, template_version)
+    secrets = types.sensitive_variables(document["type"], request_of(document).content.template_id)
     stored = None if name is None else templates.get_version(type_slug=name, number=version)
     parts = {
         "broadcast": {name: value for name, value in given.items() if name not in PROGRESS},
         "type": None if config is None else _deciding(config),
-        "template": [name, version, stored.parts if stored is not None else None],
+        "template": [name, version, stored.parts if stored is not None else None, sorted(secrets)],
         "look": None if config is None else _look(document, config, name, version),
     }
     encoded = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
@@ -74,7 +78,9 @@ def fingerprint_of(document: BroadcastDocument, *, template_version: int) -> str
 
 
 def _deciding(config: TypeConfig) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in TYPE_FIELDS}
+    # The cells of a file are read by the schema.
+    schema = config.schema.text if config.schema is not None else None
+    return {"schema": schema, **{name: getattr(config, name) for name in TYPE_FIELDS}}
 
 
 def _template(document: BroadcastDocument, own_version: int) -> tuple[str | None, int]:

@@ -82,7 +82,10 @@ def preview_document(
     )
     page.accepted = len(new)
     return BroadcastPreview(
-        audience_size=document.get("audience_size"),
+        # As it was when the broadcast was submitted, if an approval is asked for.
+        audience_size=document.get("approval", {}).get(
+            "audience_size", document.get("audience_size")
+        ),
         sampled=len(addressees),
         page=page,
         limits=_limits_reached(new, now),

@@ -23,6 +23,7 @@ class ApprovalDocument(TypedDict):
     fingerprint: NotRequired[str]
     template_version: int
     authors: list[str]
+    audience_size: NotRequired[int]
     requested_at: NotRequired[datetime]
     expires_at: NotRequired[datetime]
     decided_at: NotRequired[datetime]

@@ -33,6 +33,7 @@ class Migration(migrations.Migration):
                 ('fingerprint', models.CharField(blank=True, max_length=64, null=True)),
                 ('template_version', models.IntegerField()),
                 ('authors', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=600))),
+                ('audience_size', models.IntegerField(blank=True, null=True)),
                 ('requested_at', models.DateTimeField(blank=True, null=True)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('decided_at', models.DateTimeField(blank=True, null=True)),

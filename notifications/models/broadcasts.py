@@ -28,6 +28,8 @@ class Approval(EmbeddedModel):
     """The version of the type's template that is sent, whatever is published later."""
     authors = ArrayField(models.CharField(max_length=600))
     """Accounts, identities at the OpenID provider, and clients that wrote or submitted it."""
+    audience_size = models.IntegerField(null=True, blank=True)
+    """Recipients, about, when it was submitted. Missing if they weren't counted."""
     requested_at = optional_datetime()
     expires_at = optional_datetime()
     decided_at = optional_datetime()

@@ -101,12 +101,12 @@ def test_nobody_approves_his_own_with_whatever_scopes(db: None) -> None:
     assert entry.change_message == f"By client all: Sent without an approval: {WHY}"
 
 
-def test_scope_of_an_override_is_not_part_of_admin(app: App) -> None:
+def test_scopes_of_decisions_are_not_part_of_admin(app: App) -> None:
     admin = new_app("admin", Scope.ADMIN)
     key = created(app)
     answer = decide(admin, key, "override", reason=WHY)
     assert answer.status_code == 403
-    assert decide(admin, key, "approve").status_code == 200
+    assert decide(admin, key, "approve").status_code == 403
 
 
 def test_change_makes_a_draft_and_is_submitted_again(app: App, approver: App) -> None:

@@ -393,6 +393,7 @@ class TestPreview:
             ],
             "rejected": [],
             "limits": [{"name": "weekly", "overflow": "later", "over_limit": 2, "estimate": 2}],
+            "needs_approval": False,
         }
         assert collection("broadcasts").count_documents({}) == 0
         assert collection("notifications").count_documents({}) == 0

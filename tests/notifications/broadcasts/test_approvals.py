@@ -494,3 +494,54 @@ def test_begun_broadcast_keeps_its_content() -> None:
     approved(broadcast_id)
     run_to_completion(broadcast_id)
     assert len(set(notified_users(broadcast_id))) == len(notified_users(broadcast_id)) == 5
+
+
+def test_file_of_another_broadcast_is_no_change() -> None:
+    broadcast_id = asked()
+    new = creation.validate(
+        BroadcastRequest(type="marketing", content=NEWS, audience=EVERYBODY),
+        caller=CALLER,
+        now=NOON,
+    )
+    other = {**new, "_id": broadcast_id, "file_id": ObjectId(), "file_check": 1}
+    with pytest.raises(InvalidStateError, match="of its own"):
+        approvals.change(other, by=AUTHOR, now=NOON)
+    assert read(broadcast_id)["status"] == B.AWAITING_APPROVAL
+
+
+def test_audience_that_has_grown_far_is_approved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approvals, "MARGIN", 1)
+    recipients(2)
+    broadcast_id = asked()
+    approved(broadcast_id)
+    known = list(collection("recipients").find())
+    for number in range(7):
+        collection("recipients").insert_one({**known[0], "_id": f"zoe-{number}"})
+    run_to_completion(broadcast_id)
+    held = read(broadcast_id)
+    assert (held["status"], held["approval"]["reason"]) == (B.DRAFT, approvals.GROWN)
+    assert len(notified_users(broadcast_id)) <= 3
+    approvals.submit(broadcast_id, by=AUTHOR, now=NOON)
+    assert read(broadcast_id)["approval"]["audience_size"] == 9
+
+
+def test_type_that_became_critical_is_not_sent() -> None:
+    recipients(2)
+    broadcast_id = asked()
+    approved(broadcast_id)
+    types.define_type("marketing", {"priority": "critical"}, now=NOON)
+    try:
+        run_to_completion(broadcast_id)
+        assert read(broadcast_id)["status"] == B.DRAFT
+        with pytest.raises(InvalidStateError, match="critical"):
+            approvals.submit(broadcast_id, by=AUTHOR, now=NOON)
+    finally:
+        types.define_type("marketing", {"priority": "low"}, now=NOON)
+
+
+def test_approval_that_repeats_an_override_of_the_author_is_refused() -> None:
+    broadcast_id = asked(author=WRITER)
+    fingerprint = seen(broadcast_id)
+    approvals.override(broadcast_id, fingerprint=fingerprint, reason=REASON, by=WRITER, now=NOON)
+    with pytest.raises(InvalidStateError):
+        approvals.approve(broadcast_id, fingerprint=fingerprint, by=WRITER, now=NOON)
