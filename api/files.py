@@ -317,10 +317,10 @@ def get_file(request: ClientRequest, file_id: str) -> Response:
 )
 def put_file_chunk(request: ClientRequest, file_id: str, number: str) -> Response:
     """Upload a chunk of a file. Repeated, it is replaced; `missing_chunks` names the others."""
+    body = read_request(request, FileChunkRequest, limit=MAX_BYTES_BULK)
     document = _file_or_404(request, file_id)
     if int(number) >= repository.chunk_count(document["size"]):
         raise NOT_FOUND.error()
-    body = read_request(request, FileChunkRequest, limit=MAX_BYTES_BULK)
     control.store_chunk(document, int(number), body.content, now=utc_now())
     return Response(file_view(document))
 
@@ -338,8 +338,8 @@ def check_file(request: ClientRequest, file_id: str) -> Response:
     skip. GET returns the progress. A checked file can be checked again with other columns, until
     it is sent as the audience of a broadcast.
     """
-    document = _file_or_404(request, file_id)
     body = read_request(request, FileCheckRequest)
+    document = _file_or_404(request, file_id)
     targets = body.columns
     changed = control.check(
         document,

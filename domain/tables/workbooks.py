@@ -5,13 +5,22 @@ kilobytes can hold gigabytes.
 """
 
 import io
+import re
 import warnings
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from typing import Any
 
-from .table import RawRow, RowFault, Table, TableFormat, UnreadableTableError, split_header
+from .table import (
+    MAX_COLUMNS,
+    RawRow,
+    RowFault,
+    Table,
+    TableFormat,
+    UnreadableTableError,
+    split_header,
+)
 
 MAX_PARTS = 1_000
 MAX_UNPACKED = 300 * 1024 * 1024
@@ -22,7 +31,11 @@ EXACT = 10**15  # Spreadsheets keep 15 digits
 _STRINGS = "sharedStrings.xml"
 _SHEETS = "xl/worksheets/"
 _PROLOG = 4096
-_DECLARATIONS = (b"<!DOCTYPE", b"<!ENTITY")
+_ROOT = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|<\?.*?\?>|<!--.*?-->)*<[A-Za-z]", re.DOTALL)
+"""What precedes the root element of a part: no declaration of entities, and no other encoding."""
+_WORKBOOK = "xl/workbook.xml"
+MAX_SHEETS = 255
+MAX_SHEET_ROWS = 1_048_576  # Excel's own limit
 
 
 def read_workbook(content: bytes) -> Table:
@@ -89,8 +102,10 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
         raise _too_large()
     with archive.open(part) as opened:
         prolog = opened.read(_PROLOG)
-    if any(declaration in prolog for declaration in _DECLARATIONS):
-        raise _broken()
+        if _ROOT.match(prolog) is None:
+            raise _broken()
+        if part.filename == _WORKBOOK and (prolog + opened.read()).count(b"<sheet ") > MAX_SHEETS:
+            raise _too_large()
 
 
 def _rows(sheet: Any) -> Iterator[RawRow]:
@@ -110,6 +125,7 @@ def _rows(sheet: Any) -> Iterator[RawRow]:
             timedelta_formats=workbook._timedelta_formats,
         )
         parsed = parser.parse()
+        before = count = 0
         while True:
             try:
                 number, cells = next(parsed)
@@ -118,6 +134,11 @@ def _rows(sheet: Any) -> Iterator[RawRow]:
             except Exception as error:  # Any: a broken part fails in many ways
                 raise _broken() from error
             parser.row_dimensions.clear()
+            count += 1
+            # A number that doesn't rise would put a row in the place of another one.
+            if number <= before or count > MAX_SHEET_ROWS:
+                raise _broken()
+            before = number
             yield _row(number, cells)
 
 
@@ -134,7 +155,9 @@ def _row(number: int, cells: list[dict[str, Any]]) -> RawRow:
         elif cell["data_type"] == "n" and abs(value) >= EXACT:
             fault = RowFault.ROUNDED_NUMBER
     width = max((column for column, text in found.items() if text.strip()), default=0)
-    return number, [found.get(column, "") for column in range(1, width + 1)], fault
+    shown = [found.get(column, "") for column in range(1, min(width, MAX_COLUMNS) + 1)]
+    # One more cell than allowed says that there are too many, wherever it is.
+    return number, [*shown, found[width]] if width > MAX_COLUMNS else shown, fault
 
 
 def text_of(value: Any) -> str:

@@ -1,8 +1,9 @@
 """The encrypted parts of files: chunks of the upload, the header, and the rows with findings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from bson import ObjectId
@@ -13,6 +14,8 @@ from notifyproject.platform import encryption
 
 CHUNK, HEAD, ROWS, DUPLICATES = "chunk", "head", "rows", "duplicates"
 ROWS_IN_PART = 1_000  # As many recipients as a page of a broadcast has
+CHARACTERS_IN_PART = 2_000_000
+"""A part with more ends early: encrypted, it is below the 16 MB of a document."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,23 +93,36 @@ def read_head(file_id: ObjectId) -> Head | None:
     return None if raw is None else msgspec.json.decode(raw, type=Head)
 
 
-def write_duplicates(file_id: ObjectId, rows: Iterable[int], *, until: datetime) -> None:
-    """Store the numbers of the rows that name a person whom another row names."""
-    _write(file_id, DUPLICATES, 0, msgspec.json.encode(list(rows)), until=until)
+def write_duplicates(
+    file_id: ObjectId, rows: Iterable[int], *, check_number: int, until: datetime
+) -> None:
+    """Store the numbers of the rows that name a person whom another row names.
+
+    Each check has its own, since it may keep others of them than a check before it, whose worker
+    may be late.
+    """
+    _write(file_id, DUPLICATES, check_number, msgspec.json.encode(list(rows)), until=until)
 
 
-def read_duplicates(file_id: ObjectId) -> frozenset[int]:
-    """Return the numbers of rows that name a person whom another row names."""
-    raw = _read(file_id, DUPLICATES, 0)
+def read_duplicates(file_id: ObjectId, *, check_number: int) -> frozenset[int]:
+    """Return what :func:`write_duplicates` stored for a check."""
+    raw = _read(file_id, DUPLICATES, check_number)
     return frozenset() if raw is None else frozenset(msgspec.json.decode(raw, type=list[int]))
 
 
 def write_rows(
     file_id: ObjectId, number: int, rows: Iterable[Row], *, people: Iterable[str], until: datetime
 ) -> None:
-    """Store a part of a file's rows, without findings."""
-    content = msgspec.json.encode(_stored(rows))
-    _write(file_id, ROWS, number, content, people=people, until=until)
+    """Store a part of a file's rows, without findings.
+
+    One that is stored stays: its rows are the same, and it may be checked by now.
+    """
+    document = _document(
+        file_id, ROWS, number, msgspec.json.encode(_stored(rows)), people=people, until=until
+    )
+    AUDIENCE_FILE_PARTS().update_one(
+        {"_id": document["_id"]}, {"$setOnInsert": document}, upsert=True
+    )
 
 
 def read_rows(file_id: ObjectId, number: int) -> RowsPart | None:
@@ -181,7 +197,12 @@ def _stored(rows: Iterable[Row]) -> _Rows:
     return _Rows([(row.number, list(row.cells), row.fault) for row in rows])
 
 
-def _write(
+def _write(file_id: ObjectId, kind: str, number: int, content: bytes, *, until: datetime) -> None:
+    document = _document(file_id, kind, number, content, until=until)
+    AUDIENCE_FILE_PARTS().replace_one({"_id": document["_id"]}, document, upsert=True)
+
+
+def _document(
     file_id: ObjectId,
     kind: str,
     number: int,
@@ -189,7 +210,7 @@ def _write(
     *,
     people: Iterable[str] = (),
     until: datetime,
-) -> None:
+) -> AudienceFilePartDocument:
     own_id = part_id(file_id, kind, number)
     document: AudienceFilePartDocument = {
         "_id": own_id,
@@ -199,7 +220,25 @@ def _write(
     }
     if named := sorted(set(people)):
         document["people"] = named
-    AUDIENCE_FILE_PARTS().replace_one({"_id": own_id}, document, upsert=True)
+    return document
+
+
+def encrypted_parts() -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Yield each encrypted part, and a function that encrypts it under the newest key.
+
+    The function returns whether it changed the part. Raises DecryptionError.
+    """
+    for document in AUDIENCE_FILE_PARTS().find({}, {"content": 1}):
+        yield document["content"], partial(_reencrypt, document["_id"], document["content"])
+
+
+def _reencrypt(own_id: str, content: str) -> bool:
+    plain = encryption.decrypt(content, associated_data=own_id)
+    changed = AUDIENCE_FILE_PARTS().update_one(
+        {"_id": own_id, "content": content},
+        {"$set": {"content": encryption.encrypt(plain, associated_data=own_id)}},
+    )
+    return changed.modified_count > 0
 
 
 def _read(file_id: ObjectId, kind: str, number: int) -> bytes | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 import structlog
@@ -25,6 +24,10 @@ from .rows import RowMapping, person_digests
 log = structlog.get_logger(__name__)
 F = FileStatus
 STUCK = f"{repository.LEASES.max_claims} consecutive workers failed on it."
+MAX_CHARACTERS = 200_000_000
+"""Characters of all cells: ten times the bytes of the largest file, since a workbook may repeat a
+text that it has once."""
+TOO_MUCH_TEXT = "The cells have over 200 million characters together. Split the file."
 NO_ROWS = "The file has a header and no rows."
 INCOMPLETE = "The upload is incomplete."
 
@@ -149,7 +152,19 @@ def _store_rows(
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[Sequence[Row]]:
-    while batch := list(islice(rows, parts.ROWS_IN_PART)):
+    batch: list[Row] = []
+    size = total = 0
+    for row in rows:
+        length = sum(map(len, row.cells))
+        if batch and (len(batch) == parts.ROWS_IN_PART or size + length > parts.CHARACTERS_IN_PART):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += length
+        total += length
+        if total > MAX_CHARACTERS:
+            raise UnreadableTableError("too_much_text", TOO_MUCH_TEXT)
+    if batch:
         yield batch
 
 
@@ -174,7 +189,8 @@ def _begin(lease: FileLease, clock: Clock) -> bool:
         people |= checking.people_of(part.rows, mapping)
     keeps_last = document["duplicates"] == Duplicates.LAST
     found = checking.find_duplicates(people, keeps_last=keeps_last)
-    parts.write_duplicates(lease.id, found, until=document["content_until"])
+    number = document["check_number"]
+    parts.write_duplicates(lease.id, found, check_number=number, until=document["content_until"])
     if not repository.release(lease, {"cursor": 0, "due_at": clock()}, now=clock()):
         raise LeaseLostError
     return True
@@ -201,7 +217,7 @@ def _check(lease: FileLease, clock: Clock) -> bool:
         part.rows,
         document=document,
         mapping=mapping,
-        duplicates=parts.read_duplicates(lease.id),
+        duplicates=parts.read_duplicates(lease.id, check_number=document["check_number"]),
         now=clock(),
     )
     findings = Findings(

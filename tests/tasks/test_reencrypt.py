@@ -18,6 +18,7 @@ from devices.sealing import unseal
 from domain.content import SensitiveContent
 from domain.rooms import RoomKind
 from domain.web_push import Fingerprint, Subscription
+from notifications.files import parts
 from notifications.store import encrypted_content
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
@@ -43,6 +44,7 @@ COUNTS = {
     "callback secrets": 1,
     "targets and secrets of rooms": 2,
     "sensitive contents": 1,
+    "parts of files": 1,
     "subscriptions of browsers": 1,
 }
 
@@ -83,6 +85,7 @@ def stored(settings: Any) -> tuple[ObjectId, ObjectId, str]:
         min_gap_seconds=1,
         now=NOON,
     )
+    parts.write_head(ObjectId(), parts.Head(name="people.csv"), until=NOON)
     notification = factories.accepted(secret=SECRET)["_id"]
     settings.FIELD_ENCRYPTION_KEYS = NEW | OLD
     return user, notification, pending.key
@@ -114,6 +117,6 @@ def test_value_of_an_unlisted_key_is_reported(
     stored: tuple[ObjectId, ObjectId, str], settings: Any
 ) -> None:
     settings.FIELD_ENCRYPTION_KEYS = NEW
-    with pytest.raises(CommandError, match="6 values can't be decrypted"):
+    with pytest.raises(CommandError, match="7 values can't be decrypted"):
         reencrypt()
     assert encryption.key_id_of(read(stored[1])["encrypted_content"]) == "old"

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from access.staff import second_factor
 from callbacks import subscriptions
 from devices import subscriptions as subscriptions_of_browsers
+from notifications.files import parts as files
 from notifications.store import encrypted_content
 from notifyproject.platform import encryption
 from rooms import registry as rooms
@@ -19,6 +20,7 @@ STORED: dict[str, Values] = {
     "callback secrets": subscriptions.encrypted_secrets,
     "targets and secrets of rooms": rooms.encrypted_values,
     "sensitive contents": encrypted_content.encrypted_contents,
+    "parts of files": files.encrypted_parts,
     "subscriptions of browsers": subscriptions_of_browsers.encrypted_subscriptions,
 }
 """Everything that is stored encrypted, by what it is."""

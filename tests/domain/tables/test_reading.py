@@ -240,6 +240,13 @@ def test_cell_in_the_last_column_is_one_cell_too_many() -> None:
     assert row.fault is RowFault.TOO_MANY_CELLS
 
 
+def test_rows_whose_numbers_do_not_rise_are_refused() -> None:
+    body = "".join(f'<row r="{n}">{inline(f"A{n}", "x")}</row>' for n in (1, 2, 2))
+    with pytest.raises(UnreadableTableError) as raised:
+        list(read_table(with_sheet(body)).rows)
+    assert raised.value.code == "broken_workbook"
+
+
 def test_million_empty_rows_take_no_memory() -> None:
     blank = "".join(f'<row r="{n}" s="1" ht="15"/>' for n in range(2, 20_000))
     content = with_sheet(f'<row r="1">{inline("A1", "a")}</row>{blank}')
@@ -259,6 +266,9 @@ def test_million_empty_rows_take_no_memory() -> None:
         ("xl__sharedStrings_dot_xml", b" " * (41 * 1024 * 1024), "unpacks_too_large"),
         ("xl__styles_dot_xml", b" " * (11 * 1024 * 1024), "unpacks_too_large"),
         ("xl__styles_dot_xml", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', "broken_workbook"),
+        ("xl__styles_dot_xml", b"<!--" + b"-" * 5_000 + b"--><!DOCTYPE x><x/>", "broken_workbook"),
+        ("xl__styles_dot_xml", "<!DOCTYPE x><x/>".encode("utf-16"), "broken_workbook"),
+        ("xl__workbook_dot_xml", b"<workbook>" + b"<sheet />" * 256, "unpacks_too_large"),
         ("xl__worksheets__sheet1_dot_xml", b"<worksheet", "broken_workbook"),
         ("xl__worksheets__sheet1_dot_xml", sheet_of('<row r="x"/>'), "broken_workbook"),
         ("xl__workbook_dot_xml", b"<x/>", "empty"),
