@@ -72,6 +72,8 @@ _PROTECTED: Mapping[str, Any] = dict.fromkeys(
         "approved_templates",
         "schema",
         "console_send",
+        "brand",
+        "layout",
     )
 ) | {"schema_mode": SchemaMode.REJECT, "sms": msgspec.to_builtins(TextRulesRequest())}
 """Fields that only ``types:admin`` changes of a critical or sensitive type, with what is none.

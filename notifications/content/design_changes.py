@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -201,6 +201,16 @@ def _find_problems(changed: Sequence[Change], after: Design) -> Iterator[FieldPr
             yield from _find_faults_of_layout(change, after)
         else:
             yield from _find_faults_of_brand(change, after)
+    texts = {each.name: each for each in changed if each.kind is Kind.PARTIAL and each.content}
+    layouts = {each.name for each in changed if each.kind is Kind.LAYOUT}
+    for name, html in after.layouts.items():
+        rendered = sorted(_all_rendered([html], after) & texts.keys())
+        if name in layouts or not rendered:
+            continue
+        cause = texts[rendered[0]]
+        for problem in _find_faults_of_layout(replace(cause, content=html), after):
+            reason = f"The layout {name} renders it: {problem.detail}"
+            yield FieldProblem(cause.pointer, problem.code, reason)
 
 
 def _find_faults_of_partial(change: Change, after: Design) -> Iterator[FieldProblem]:

@@ -357,12 +357,13 @@ def _render_html(
         "preheader": clean_line(text[:1_000])[:PREHEADER_LENGTH],
         "words": templates.layout_words(language),
     }
-    layout = (
-        templates.get_layout(language, is_turned=is_turned)
-        if look is None
-        else looks.find_layout(look, language, is_turned=is_turned)
-    )
-    return layout.render(variables)
+    if look is not None:
+        try:
+            return looks.find_layout(look, language, is_turned=is_turned).render(variables)
+        except TemplateError as problem:
+            # The message is accepted, and its design fixed: the built-in layout has all of it.
+            log.warning("layout_failed", design=look.design, layout=look.layout, code=problem.code)
+    return templates.get_layout(language, is_turned=is_turned).render(variables)
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from pymongo.errors import PyMongoError
+
 from notifyproject.platform import valkey
 
 from ..catalog import types
@@ -39,7 +41,11 @@ class Mismatches:
 
 def count(slug: str, found: Iterable[Sequence[FieldProblem]]) -> None:
     """Count where the data of messages differed from the schema of a type, without waiting."""
-    kind = types.find_type(slug)
+    try:
+        kind = types.find_type(slug)
+    except PyMongoError:
+        # The message is stored: its response must not say that it isn't.
+        return
     counts = Counter(
         place
         for of_message in found

@@ -401,3 +401,20 @@ def test_notification_without_a_look_reads_nothing_more(app: App, fcm: ScriptedP
     commands(brand="acme")
     # A process reads a design once.
     assert commands(brand="acme") == without_designs
+
+
+def test_partial_that_breaks_a_layout_is_refused(app: App) -> None:
+    foot = "<a href='{{ unsubscribe_url }}'>Stop</a>"
+    html = "<html><body>{{ content }}{% render 'foot' %}</body></html>"
+    texts = {"default": {"html": foot, "text": "Stop: {{ unsubscribe_url }}"}}
+    put(app, **partial("foot", texts), **layout("plain", html))
+    for changed, code in (
+        ({"default": {"html": "<p>Bye</p>", "text": "Bye"}}, "required"),
+        ({"default": {"html": foot + "{{ company.vat }}", "text": "Bye"}}, None),
+    ):
+        answer = change(app, **partial("foot", changed, revision=revision(app, "partials", "foot")))
+        assert answer.status_code == 422
+        (error,) = answer.json()["errors"]
+        assert error["pointer"] == "/partials/0"
+        assert error["detail"].startswith("The layout plain renders it: ")
+        assert code in (None, error["code"])
