@@ -33,6 +33,7 @@ from notifyproject.db.collections import collection
 from rooms import registry
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.factories.broadcasts import begun
 from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -678,7 +679,10 @@ def test_incident_leads_to_its_evidence(console: Client, monkeypatch: pytest.Mon
     monkeypatch.setattr(home, "MAX_INCIDENTS", len(AlertKind))
     pages = set()
     for kind in AlertKind:
-        subject = "sendgrid:1" if kind is AlertKind.BREAKER_OPEN else "all"
+        subject = {
+            AlertKind.BREAKER_OPEN: "sendgrid:1",
+            AlertKind.APPROVAL_OVERRIDDEN: str(begun()),
+        }.get(kind, "all")
         finding = Finding(
             rule_id=ObjectId(),
             kind=kind,

@@ -26,6 +26,7 @@ READS = frozenset(
         "notifications_notification_refresh",
         "notifications_notification_email",
         "notifications_notificationtype_email",
+        "notifications_broadcast_email",
         "notifications_bulkoperation_progress",
         "notifications_bulkoperation_results",
     }
@@ -46,6 +47,10 @@ CHANGES = {
     "notifications_broadcast_pause": "notifications.pause_broadcast",
     "notifications_broadcast_resume": "notifications.resume_broadcast",
     "notifications_broadcast_cancel": "notifications.cancel_broadcast",
+    "notifications_broadcast_submit": "notifications.add_broadcast",
+    "notifications_broadcast_approve": "notifications.approve_broadcast",
+    "notifications_broadcast_reject": "notifications.approve_broadcast",
+    "notifications_broadcast_override": "notifications.override_broadcast",
     "notifications_digest_close": "notifications.end_digest",
     "notifications_digest_cancel": "notifications.end_digest",
     "notifications_bulkoperation_start": "notifications.run_bulkoperation",

@@ -80,6 +80,10 @@ def routes(app: App, settings: Any) -> list[tuple[str, str, str]]:
         "address": "bob@example.com",
         "slug": "payment_confirmed",
         "name": "weekly",
+        # Bodies are refused before anybody looks for what they are about.
+        "broadcast_id": "0" * 24,
+        "file_id": "0" * 24,
+        "number": "0",
     }
     found = list(_operations(names))
     assert len(found) > 20
