@@ -1,10 +1,12 @@
 """``notify preview``, ``send``, and ``tail`` at the service."""
 
 import json
+import re
 import webbrowser
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from notifyproject_client.cli import messages
 
@@ -105,6 +107,22 @@ def test_message_is_sent_with_its_data(parcel: Notify, data: str) -> None:
         *(str(sent.pk), "parcel_lost"),
         {"parcel": "4711"},
     )
+
+
+def test_message_whose_response_is_lost_is_repeated_by_its_key(parcel: Notify, data: str) -> None:
+    working = parcel.transport
+
+    def lost(request: httpx.Request) -> httpx.Response:
+        working.handle_request(request).read()
+        raise httpx.ReadError("cut", request=request)
+
+    words = ("send", "parcel_lost", "--to", "ada@example.com", "--data", data)
+    parcel.transport = httpx.MockTransport(lost)
+    assert parcel(*words) == 2
+    (key,) = re.findall(r"--key (\S+):", parcel.err)
+    parcel.transport = working
+    assert parcel(*words, "--key", key) == 0
+    assert Notification.objects.count() == 1
 
 
 def test_tail_shows_each_message_and_what_becomes_of_it(

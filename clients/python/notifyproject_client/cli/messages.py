@@ -12,7 +12,7 @@ from time import sleep
 from typing import Any, TextIO
 
 from .files import FileError
-from .server import RefusedError, Server
+from .server import RefusedError, Server, ServerError
 
 OK, REFUSED, INVALID_USE = range(3)
 COMMANDS = PREVIEW, SEND, TAIL = "preview", "send", "tail"
@@ -36,6 +36,7 @@ def add_commands(commands: Any) -> list[argparse.ArgumentParser]:
     send = commands.add_parser(SEND, help="send one message")
     send.add_argument("--to", required=True, help="an email address, a phone number, or a user ID")
     send.add_argument("--channel", action="append", help="of the type's channels, only these")
+    send.add_argument("--key", help="the idempotency key, to repeat what perhaps was sent")
     send.add_argument("--test", action="store_true", help="refuse a key that isn't a test key")
     for command in (preview, send):
         command.add_argument("slug", metavar="TYPE")
@@ -119,7 +120,12 @@ def _send(
         "data": _given(options.data) if options.data else example,
         **({"channels": options.channel} if options.channel else {}),
     }
-    accepted = server.send(body, key=str(uuid.uuid4()))
+    key = options.key or str(uuid.uuid4())
+    try:
+        accepted = server.send(body, key=key)
+    except ServerError:
+        print(f"Perhaps it was accepted. Repeat it with --key {key}: it is sent once.", file=err)
+        raise
     shown = {name: accepted[name] for name in FIELDS}
     for warning in accepted["warnings"]:
         place = warning["pointer"] or warning["channel"] or ""

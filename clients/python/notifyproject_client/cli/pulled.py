@@ -36,11 +36,14 @@ class Pulled:
         text = json.dumps(content, ensure_ascii=False)
         path = self._path(slug)
         try:
-            if path.is_file() and path.read_text(encoding="utf-8") == text:
+            # As bytes: a file that was cut off may be no text.
+            if path.is_file() and path.read_bytes() == text.encode():
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
             (self._top / ".gitignore").write_text("*\n", encoding="utf-8")
-            path.write_text(text, encoding="utf-8")
+            fresh = path.with_suffix(".new")
+            fresh.write_bytes(text.encode())
+            fresh.replace(path)
         except (OSError, UnicodeError) as error:
             raise FileError(path, str(error)) from error
 
