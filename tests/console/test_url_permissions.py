@@ -38,6 +38,8 @@ READ_PERMISSIONS = {
     "notifications_bulkoperation_progress": "notifications.view_bulkoperation",
     "notifications_bulkoperation_results": "notifications.view_bulkoperation",
     "notifications_notification_refresh": "notifications.view_notification",
+    "notifications_broadcast_email": "notifications.view_broadcast&notifications.approve_broadcast"
+    "|notifications.view_broadcast&notifications.override_broadcast",
     "notifications_notification_email": "notifications.view_notification",
     "notifications_notificationtype_version": "notifications.view_notificationtype",
     "notifications_notificationtype_email": "notifications.view_notificationtype",

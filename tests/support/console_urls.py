@@ -47,7 +47,7 @@ CHANGES = {
     "notifications_broadcast_pause": "notifications.pause_broadcast",
     "notifications_broadcast_resume": "notifications.resume_broadcast",
     "notifications_broadcast_cancel": "notifications.cancel_broadcast",
-    "notifications_broadcast_submit": "notifications.add_broadcast",
+    "notifications_broadcast_submit": "notifications.submit_broadcast",
     "notifications_broadcast_approve": "notifications.approve_broadcast",
     "notifications_broadcast_reject": "notifications.approve_broadcast",
     "notifications_broadcast_override": "notifications.override_broadcast",
