@@ -5,14 +5,13 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from .http import Request
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 _PORTS: Mapping[str, int] = {"https": 443, "http": 80}
-TOPIC = r"arn:aws(?:-cn|-us-gov)?:sns:([a-z0-9-]{5,30}):[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?"
-"""The form of a topic's ARN, with its region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +21,15 @@ class Credentials:
     access_key_id: str
     secret_access_key: str = field(repr=False)
     session_token: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, values: Any, *, prefix: str) -> Self:
+        """Return the keys in an account's values, whose names begin with ``prefix``."""
+        return cls(
+            access_key_id=getattr(values, f"{prefix}_ACCESS_KEY_ID"),
+            secret_access_key=getattr(values, f"{prefix}_SECRET_ACCESS_KEY"),
+            session_token=getattr(values, f"{prefix}_SESSION_TOKEN"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

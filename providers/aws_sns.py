@@ -7,10 +7,11 @@ region.
 """
 
 import base64
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -26,8 +27,15 @@ from domain.errors import ProviderError
 from notifyproject.platform import event_loop
 
 from . import http, http_client
-from .aws_signing import TOPIC, Credentials, Signer
-from .contract import InvalidSignatureError, UnverifiedWebhookError, WebhookRequest
+from .aws_signing import Credentials, Signer
+from .aws_variables import TOPIC
+from .contract import (
+    InvalidSignatureError,
+    UnverifiedWebhookError,
+    WebhookReply,
+    WebhookRequest,
+    WebhookResult,
+)
 from .http import Request
 from .json_items import read_iso_time, read_text
 
@@ -37,6 +45,7 @@ TYPE_HEADER = "x-amz-sns-message-type"
 RAW_HEADER = "x-amz-sns-rawdelivery"
 NOTIFICATION = "Notification"
 CONFIRMATIONS = ("SubscriptionConfirmation", "UnsubscribeConfirmation")
+TAKEN = WebhookReply(body="")
 MAX_AGE = timedelta(hours=1)
 """SNS repeats a notification for as long."""
 CERTIFICATE_LIFETIME = timedelta(days=1)
@@ -145,6 +154,28 @@ class Receiver:
     call: Callable[[Request], http.Response] = send
     """Sends a request to SNS. Raises ProviderError."""
     _certificates: Certificates = field(default_factory=Certificates, repr=False)
+
+    def read(
+        self,
+        request: WebhookRequest,
+        *,
+        describe: Callable[[Notification], Mapping[str, Any] | None],
+        parse: Callable[[bytes], WebhookResult],
+    ) -> WebhookResult:
+        """Verify and read a notification.
+
+        ``describe`` returns what is logged of one, or None if it is no event, and ``parse`` reads
+        what was logged. Raises InvalidSignatureError, UnverifiedWebhookError, or ValueError.
+        """
+        notification = self.receive(request)
+        if notification is None:
+            return WebhookResult(reply=TAKEN)
+        event = describe(notification)
+        if event is None:
+            # A sentence, by which AWS or somebody tries the topic.
+            return WebhookResult(unreadable_count=1, reply=TAKEN)
+        logged = json.dumps(event)
+        return replace(parse(logged.encode()), logged=logged, reply=TAKEN)
 
     def receive(self, request: WebhookRequest) -> Notification | None:
         """Return a genuine notification, or None for what concerns the subscription.

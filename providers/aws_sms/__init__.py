@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 def build(account: Account) -> "AwsSms":
     """Return the account. Without a topic, it accepts no receipts."""
+    from ..aws_signing import Credentials
     from ..aws_sns import Receiver
-    from .provider import AwsSms, base_url_of, credentials_of
+    from .provider import AwsSms, base_url_of
 
     values = account.values
-    credentials = credentials_of(values)
+    credentials = Credentials.of(values, prefix="AWS_SMS")
     return AwsSms(
         name=account.name,
         credentials=credentials,

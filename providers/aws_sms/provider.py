@@ -1,12 +1,10 @@
 """SMS by AWS End User Messaging: its operation SendTextMessage."""
 
-import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -15,15 +13,14 @@ from domain.countries import country_of
 from domain.errors import FailureCode, PermanentError, ProviderResponse
 from domain.states import Category
 
-from .. import aws_sns, contract, http, http_client
-from ..aws_errors import classify_response
+from .. import aws_sns, contract, http_client
+from ..aws_responses import accepted_id, classify_response
 from ..aws_signing import Credentials, Signer
 from ..contract import (
     NotAttemptedError,
     SendRequest,
     SendResult,
     SendTarget,
-    WebhookReply,
     WebhookRequest,
     WebhookResult,
     is_expired,
@@ -38,17 +35,7 @@ TARGET = "PinpointSMSVoiceV2"
 CONTENT_TYPE = "application/x-amz-json-1.0"
 MIN_LIFETIME, MAX_LIFETIME = 5, 259_200
 """Seconds for which AWS may try to send a text."""
-TAKEN = WebhookReply(body="")
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9-]{1,100}", re.ASCII)
-
-
-def credentials_of(values: Any) -> Credentials:
-    """Return the keys of an account's values."""
-    return Credentials(
-        access_key_id=values.AWS_SMS_ACCESS_KEY_ID,
-        secret_access_key=values.AWS_SMS_SECRET_ACCESS_KEY,
-        session_token=values.AWS_SMS_SESSION_TOKEN,
-    )
 
 
 def base_url_of(values: Any) -> str:
@@ -113,7 +100,7 @@ class AwsSms:
         except ValueError as error:
             raise PermanentError("Can't build the SMS.", code=FailureCode.RENDER_FAILED) from error
         response = await http_client.send(signed)
-        message_id = _message_id(response)
+        message_id = accepted_id(response, _MESSAGE_ID)
         if message_id is None:
             raise classify_response(RULES, response, now=self.clock(), scope=request.scope)
         return SendResult(provider_id=message_id, response=ProviderResponse(status=response.status))
@@ -148,24 +135,8 @@ class AwsSms:
 
         Raises InvalidSignatureError, UnverifiedWebhookError, or ValueError.
         """
-        notification = self.receiver.receive(request)
-        if notification is None:
-            return WebhookResult(reply=TAKEN)
-        found = webhooks.describe(notification)
-        if found is None:
-            # A sentence, by which somebody tries the topic.
-            return WebhookResult(unreadable_count=1, reply=TAKEN)
-        logged = json.dumps(found)
-        return replace(self.parse_logged(logged.encode()), logged=logged, reply=TAKEN)
+        return self.receiver.read(request, describe=webhooks.describe, parse=webhooks.parse_logged)
 
     def parse_logged(self, raw: bytes) -> WebhookResult:
         """Read the contents of a verified notification. Raises ValueError."""
         return webhooks.parse_logged(raw)
-
-
-def _message_id(response: http.Response) -> str | None:
-    """Return the ID of an accepted message, or None for another response."""
-    if response.status != HTTPStatus.OK:
-        return None
-    found = http.decode_object(response.body).get("MessageId")
-    return found if isinstance(found, str) and _MESSAGE_ID.fullmatch(found) else None

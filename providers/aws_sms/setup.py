@@ -8,10 +8,10 @@ from domain.time import utc_now
 from notifyproject.settings.variables import Environment
 
 from .. import http
-from ..aws_errors import read_error
-from ..aws_signing import Signer
+from ..aws_responses import read_error
+from ..aws_signing import Credentials, Signer
 from ..setup_check import TIMEOUT, RejectedError, fetch
-from .provider import SERVICE, api_request, base_url_of, credentials_of
+from .provider import SERVICE, api_request, base_url_of
 from .variables import Settings
 
 SENDERS: Mapping[str, tuple[str, str]] = {
@@ -26,7 +26,9 @@ def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Read the account, the sender, and where its events go. Raises CheckError."""
     values = Settings.of(environment)
     signer = Signer(
-        credentials=credentials_of(values), region=values.AWS_SMS_REGION, service=SERVICE
+        credentials=Credentials.of(values, prefix="AWS_SMS"),
+        region=values.AWS_SMS_REGION,
+        service=SERVICE,
     )
     base_url = base_url_of(values).rstrip("/")
 

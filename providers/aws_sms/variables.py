@@ -4,7 +4,7 @@ from notifyproject.settings import kinds
 from notifyproject.settings.declarations import ProviderGroup, declare
 from notifyproject.settings.safety import Plain
 
-from ..aws_signing import TOPIC
+from .. import aws_variables
 
 
 class Settings(ProviderGroup):
@@ -17,13 +17,13 @@ class Settings(ProviderGroup):
     rate = 1
 
     AWS_SMS_REGION: str = declare(
-        kinds.text(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}", "a region such as eu-west-1"),
+        aws_variables.REGION,
         "eu-west-1",
         "region whose senders send",
         is_asked=True,
     )
     AWS_SMS_ACCESS_KEY_ID: str = declare(
-        kinds.text(r"[A-Z0-9]{16,128}", "the ID of an access key, which begins with AKIA or ASIA"),
+        aws_variables.ACCESS_KEY_ID,
         "",
         "access key of an IAM user that may `sms-voice:SendTextMessage` and "
         "`sns:ConfirmSubscription`",
@@ -32,10 +32,10 @@ class Settings(ProviderGroup):
         is_needed=True,
     )
     AWS_SMS_SECRET_ACCESS_KEY: str = declare(
-        kinds.token(min_length=7, is_issued=True), "", "secret of the access key", is_asked=True
+        aws_variables.SECRET_ACCESS_KEY, "", "secret of the access key", is_asked=True
     )
     AWS_SMS_SESSION_TOKEN: str = declare(
-        kinds.token(min_length=16, is_issued=True), "", "session token of a temporary access key"
+        aws_variables.SESSION_TOKEN, "", "session token of a temporary access key"
     )
     AWS_SMS_SENDER: str = declare(
         kinds.text(r"[A-Za-z0-9_:/+-]{1,256}", "a pool, a number, a sender ID, or an ARN of one"),
@@ -52,9 +52,7 @@ class Settings(ProviderGroup):
         is_asked=True,
     )
     AWS_SMS_TOPICS: tuple[str, ...] = declare(
-        kinds.items(
-            rf"\s*{TOPIC}(?:\s*,\s*{TOPIC})*\s*", "ARNs of SNS topics, separated by commas"
-        ),
+        aws_variables.TOPICS,
         "",
         "ARNs of the SNS topics whose notifications are accepted",
         empty="AWS's receipts are rejected",

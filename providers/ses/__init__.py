@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 def build(account: Account) -> "SES":
     """Return the account. Without a topic, it accepts no receipts."""
+    from ..aws_signing import Credentials
     from ..aws_sns import Receiver
-    from .provider import SES, base_url_of, credentials_of
+    from .provider import SES, base_url_of
 
     values = account.values
-    credentials = credentials_of(values)
+    credentials = Credentials.of(values, prefix="SES")
     return SES(
         name=account.name,
         credentials=credentials,

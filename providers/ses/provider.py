@@ -1,14 +1,12 @@
 """Email by the API of Amazon SES, version 2, as MIME messages of our own."""
 
 import base64
-import json
 import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -16,13 +14,12 @@ import msgspec
 from domain.errors import ProviderResponse
 from notifyproject.platform.egress import Deadline
 
-from .. import aws_sns, contract, http, http_client
-from ..aws_errors import classify_response
+from .. import aws_sns, contract, http_client
+from ..aws_responses import accepted_id, classify_response
 from ..aws_signing import Credentials, Signer
 from ..contract import (
     SendRequest,
     SendResult,
-    WebhookReply,
     WebhookRequest,
     WebhookResult,
     seconds_to_send,
@@ -37,16 +34,6 @@ from .webhooks import REFERENCE_HEADER, REFERENCE_TAG
 SERVICE = "ses"
 PATH = "/v2/email/outbound-emails"
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9._@-]{1,200}", re.ASCII)
-TAKEN = WebhookReply(body="")
-
-
-def credentials_of(values: Any) -> Credentials:
-    """Return the keys of an account's values."""
-    return Credentials(
-        access_key_id=values.SES_ACCESS_KEY_ID,
-        secret_access_key=values.SES_SECRET_ACCESS_KEY,
-        session_token=values.SES_SESSION_TOKEN,
-    )
 
 
 def base_url_of(values: Any) -> str:
@@ -91,7 +78,7 @@ class SES:
             left = seconds_to_send(request, left=deadline.seconds_left, now=now)
             # Still within the limit of mails with files, since the body is in memory.
             response = await http_client.send(self.signed(PATH, body, now=now, timeout=left))
-        message_id = _message_id(response)
+        message_id = accepted_id(response, _MESSAGE_ID)
         if message_id is None:
             raise classify_response(RULES, response, now=self.clock())
         return SendResult(provider_id=message_id, response=ProviderResponse(status=response.status))
@@ -136,24 +123,8 @@ class SES:
 
         Raises InvalidSignatureError, UnverifiedWebhookError, or ValueError.
         """
-        notification = self.receiver.receive(request)
-        if notification is None:
-            return WebhookResult(reply=TAKEN)
-        event = webhooks.describe(notification)
-        if event is None:
-            # A sentence, by which SES tries a new destination of events.
-            return WebhookResult(unreadable_count=1, reply=TAKEN)
-        logged = json.dumps(event)
-        return replace(self.parse_logged(logged.encode()), logged=logged, reply=TAKEN)
+        return self.receiver.read(request, describe=webhooks.describe, parse=webhooks.parse_logged)
 
     def parse_logged(self, raw: bytes) -> WebhookResult:
         """Read the events of a verified notification. Raises ValueError."""
         return webhooks.parse_logged(raw)
-
-
-def _message_id(response: http.Response) -> str | None:
-    """Return the ID of an accepted message, or None for another response."""
-    if response.status != HTTPStatus.OK:
-        return None
-    found = http.decode_object(response.body).get("MessageId")
-    return found if isinstance(found, str) and _MESSAGE_ID.fullmatch(found) else None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from domain.errors import FailureCode, Reach
 
-from ..aws_errors import ErrorRule
+from ..aws_responses import ErrorRule
 from ..response_rules import ResponseKind as Kind
 
 _LIMITS = (

@@ -8,18 +8,20 @@ from domain.time import utc_now
 from notifyproject.settings.variables import Environment
 
 from .. import email_setup, http
-from ..aws_errors import read_error
-from ..aws_signing import Signer
+from ..aws_responses import read_error
+from ..aws_signing import Credentials, Signer
 from ..http import Request
 from ..setup_check import TIMEOUT, RejectedError, fetch
-from .provider import SERVICE, base_url_of, credentials_of
+from .provider import SERVICE, base_url_of
 from .variables import Settings
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
     """Read the account, the sender's identity, and the configuration set. Raises CheckError."""
     values = email_setup.values_of(Settings, environment)
-    signer = Signer(credentials=credentials_of(values), region=values.SES_REGION, service=SERVICE)
+    signer = Signer(
+        credentials=Credentials.of(values, prefix="SES"), region=values.SES_REGION, service=SERVICE
+    )
 
     def read(path: str) -> http.Response:
         url = f"{base_url_of(values)}/v2/email/{path}"

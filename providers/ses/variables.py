@@ -4,7 +4,7 @@ from notifyproject.settings import kinds
 from notifyproject.settings.declarations import ProviderGroup, declare
 from notifyproject.settings.safety import Plain
 
-from ..aws_signing import TOPIC
+from .. import aws_variables
 
 
 class Settings(ProviderGroup):
@@ -16,13 +16,13 @@ class Settings(ProviderGroup):
     channel = "email"
 
     SES_REGION: str = declare(
-        kinds.text(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}", "a region such as eu-west-1"),
+        aws_variables.REGION,
         "eu-west-1",
         "region whose identities send",
         is_asked=True,
     )
     SES_ACCESS_KEY_ID: str = declare(
-        kinds.text(r"[A-Z0-9]{16,128}", "the ID of an access key, which begins with AKIA or ASIA"),
+        aws_variables.ACCESS_KEY_ID,
         "",
         "access key of an IAM user that may `ses:SendEmail` and `sns:ConfirmSubscription`",
         empty="no mail by Amazon SES",
@@ -30,10 +30,10 @@ class Settings(ProviderGroup):
         is_needed=True,
     )
     SES_SECRET_ACCESS_KEY: str = declare(
-        kinds.token(min_length=7, is_issued=True), "", "secret of the access key", is_asked=True
+        aws_variables.SECRET_ACCESS_KEY, "", "secret of the access key", is_asked=True
     )
     SES_SESSION_TOKEN: str = declare(
-        kinds.token(min_length=16, is_issued=True), "", "session token of a temporary access key"
+        aws_variables.SESSION_TOKEN, "", "session token of a temporary access key"
     )
     SES_CONFIGURATION_SET: str = declare(
         kinds.text(r"[A-Za-z0-9_-]{1,64}", "the name of a configuration set"),
@@ -43,9 +43,7 @@ class Settings(ProviderGroup):
         is_asked=True,
     )
     SES_TOPICS: tuple[str, ...] = declare(
-        kinds.items(
-            rf"\s*{TOPIC}(?:\s*,\s*{TOPIC})*\s*", "ARNs of SNS topics, separated by commas"
-        ),
+        aws_variables.TOPICS,
         "",
         "ARNs of the SNS topics whose notifications are accepted",
         empty="SES's receipts are rejected",

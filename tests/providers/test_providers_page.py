@@ -12,8 +12,8 @@ from domain.retry import MAX_OUTAGE, OUTAGE_DELAY, UNCOUNTED_MAX_DELAY
 from notifications.receipts import processor
 from notifications.receipts.processor import DELIVERY_STATUSES
 from notifyproject.settings.variables import VARIABLES
-from providers import aws_errors, http
-from providers.aws_errors import ErrorRule
+from providers import aws_responses, http
+from providers.aws_responses import ErrorRule
 from providers.aws_sms import responses as aws_sms_responses
 from providers.aws_sms import webhooks as aws_sms_webhooks
 from providers.aws_sms.webhooks import EventRule
@@ -133,8 +133,8 @@ def tables() -> Mapping[str, str]:
         "SendGrid: bounces": _effects("SendGrid's classification", webhooks.CLASSIFICATIONS),
         "SendGrid: drops": _effects("SendGrid's reason", webhooks.DROP_REASONS),
         **_email_api(postmark.KIND),
-        "Amazon SES: responses by error": _aws((*ses_responses.RULES, *aws_errors.COMMON_RULES)),
-        "Amazon SES: responses without a known error": _rules("ses", aws_errors.STATUS_RULES),
+        "Amazon SES: responses by error": _aws((*ses_responses.RULES, *aws_responses.COMMON_RULES)),
+        "Amazon SES: responses without a known error": _rules("ses", aws_responses.STATUS_RULES),
         "Amazon SES: receipts": _reported(ses_webhooks.EVENT_KINDS),
         "Amazon SES: bounces": _effects("SES's type and subtype", ses_webhooks.BOUNCES),
         **_email_api(resend.KIND),
@@ -158,8 +158,10 @@ def tables() -> Mapping[str, str]:
         ),
         "Twilio: receipts": _reported(twilio_webhooks.STATUS_KINDS),
         "Twilio: failures": _twilio_failures(twilio_responses.FAILURE_RULES),
-        "AWS SMS: responses by error": _aws((*aws_sms_responses.RULES, *aws_errors.COMMON_RULES)),
-        "AWS SMS: responses without a known error": _rules("aws_sms", aws_errors.STATUS_RULES),
+        "AWS SMS: responses by error": _aws(
+            (*aws_sms_responses.RULES, *aws_responses.COMMON_RULES)
+        ),
+        "AWS SMS: responses without a known error": _rules("aws_sms", aws_responses.STATUS_RULES),
         "AWS SMS: receipts": _aws_events(aws_sms_webhooks.EVENT_RULES),
         "Rooms: Slack by webhooks": _room(slack_webhook.RULES),
         "Rooms: Slack by a bot": _room((*slack_bot.RULES, slack_bot.UNKNOWN_ERROR)),

@@ -16,7 +16,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.states import Category
-from providers.aws_errors import COMMON_RULES
+from providers.aws_responses import COMMON_RULES
 from providers.aws_sms.responses import RULES
 from providers.contract import NotAttemptedError, SendResult, SendTarget
 from tests.support.factories.notifications import FIXED_NOON

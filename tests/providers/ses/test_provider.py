@@ -17,7 +17,7 @@ from domain.errors import (
     TransientError,
 )
 from notifyproject.platform.event_loop import run
-from providers.aws_errors import COMMON_RULES
+from providers.aws_responses import COMMON_RULES
 from providers.contract import Message, NotAttemptedError, SendResult
 from providers.mail import AttachmentFile
 from providers.ses.responses import RULES

@@ -1,9 +1,10 @@
-"""Classifies the errors of AWS by their names and texts."""
+"""Reads the responses of AWS: the ID of what was accepted, and errors by their names and texts."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
+from http import HTTPStatus
 
 from domain.errors import (
     FailureCode,
@@ -164,6 +165,14 @@ def read_error(response: http.Response) -> AwsError:
         reason=read_text(body, "Reason", limit=MAX_NAME) or "",
         members=tuple(member.lower() for member in members if member),
     )
+
+
+def accepted_id(response: http.Response, pattern: re.Pattern[str]) -> str | None:
+    """Return the ID of an accepted message, or None for another response."""
+    if response.status != HTTPStatus.OK:
+        return None
+    found = http.decode_object(response.body).get("MessageId")
+    return found if isinstance(found, str) and pattern.fullmatch(found) else None
 
 
 def classify_response(
