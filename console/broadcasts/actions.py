@@ -95,14 +95,9 @@ def run_action(
     admin: Any, request: HttpRequest, object_id: str, action: BroadcastAction
 ) -> HttpResponse:
     """Run an action on one broadcast, after its confirmation if any; POST only."""
-    if refused := require_post(
-        request,
-        allowed=admin.has_view_permission(request) and request.user.has_perm(action.permission),
-    ):
-        return refused
-    document = find_broadcast(object_id)
-    if document is None:
-        return not_found(request, "Broadcast", LIST)
+    document = posted_about(admin, request, object_id, permission=action.permission)
+    if isinstance(document, HttpResponse):
+        return document
     back = reverse(BROADCAST, args=[document["_id"]])
     if action.consequence and not is_confirmed(request):
         type_name = names.type_names([document["type"]])[document["type"]]
@@ -133,6 +128,19 @@ def run_action(
         record_change(request, Broadcast, document["_id"], action.audit_message, name=name)
         messages.success(request, action.success_message)
     return HttpResponseRedirect(back)
+
+
+def posted_about(
+    admin: Any, request: HttpRequest, object_id: str, *, permission: str
+) -> BroadcastDocument | HttpResponse:
+    """Return the broadcast that a POST is about, or the response to what isn't one or not allowed.
+
+    Raises PermissionDenied.
+    """
+    allowed = admin.has_view_permission(request) and request.user.has_perm(permission)
+    if refused := require_post(request, allowed=allowed):
+        return refused
+    return find_broadcast(object_id) or not_found(request, "Broadcast", LIST)
 
 
 def find_broadcast(object_id: str) -> BroadcastDocument | None:

@@ -27,11 +27,11 @@ from notifications.validation import InvalidRequestError
 
 from ..texts.labels import CHANNELS, code_label
 from ..types.preview import channel_preview, preview_of
-from ..widgets.actions import not_found, record_change, require_post
+from ..widgets.actions import record_change
 from ..widgets.links import BROADCAST
 from ..widgets.panels import email_document
 from ..widgets.reauthentication import require_reauthentication
-from .actions import LIST, find_broadcast
+from .actions import find_broadcast, posted_about
 
 GONE = "It can't be shown as it would be sent: {}"
 OWN = "You wrote or submitted this broadcast, so another person must decide."
@@ -80,14 +80,9 @@ DECISIONS = (
 
 def decide(admin: Any, request: HttpRequest, object_id: str, decision: Decision) -> HttpResponse:
     """Decide about one broadcast; POST only."""
-    if refused := require_post(
-        request,
-        allowed=admin.has_view_permission(request) and request.user.has_perm(decision.permission),
-    ):
-        return refused
-    document = find_broadcast(object_id)
-    if document is None:
-        return not_found(request, "Broadcast", LIST)
+    document = posted_about(admin, request, object_id, permission=decision.permission)
+    if isinstance(document, HttpResponse):
+        return document
     back = HttpResponseRedirect(reverse(BROADCAST, args=[document["_id"]]))
     reason = request.POST.get("reason", "").strip()[:REASON_LENGTH]
     if decision.needs_reason and not reason:

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from access import actors
 from access.actors import Actor
-from domain.states import BroadcastStatus, Priority
+from domain.states import BroadcastStatus
 from notifications.documents.broadcasts import ApprovalDocument, BroadcastDocument
 
 from .. import staff_messages
@@ -33,11 +33,11 @@ B = BroadcastStatus
 UNDECIDED = (B.DRAFT, B.AWAITING_APPROVAL, B.REJECTED, B.EXPIRED)
 CHANGEABLE = (*UNDECIDED, B.SCHEDULED)
 """Statuses from which a change makes a draft."""
-OUTGROWN = "The audience has grown beyond what may be sent without an approval."
-GROWN = "The audience has grown far beyond what was approved."
+GROWN_BEYOND_POLICY = "The audience has grown beyond what may be sent without an approval."
+GROWN_SINCE_APPROVAL = "The audience has grown far beyond what was approved."
 MARGIN = 100
 """Recipients that join between an approval and its sending, besides a tenth of the approved."""
-LOCKED = "Its type can't be broadcast any more: it is critical, or has sensitive variables."
+LOCKED = "Its type can't be broadcast any more: it is disabled, critical, or has secrets."
 ONE_FILE = "A file is sent by a broadcast of its own: create one."
 CHANGED = "The broadcast, its type, or its template has changed since the approval."
 RESTORED = "The database was restored: it may have been sent already."
@@ -55,9 +55,8 @@ def needs_approval(document: BroadcastDocument) -> bool:
 
     A test broadcast reaches nobody. An audience that isn't counted is large.
     """
-    config = types.find_type(document["type"])
-    above = config.approval_above if config is not None else None
-    if above is None or document.get("is_test", False):
+    above = _most_without(document)
+    if above is None:
         return False
     size = document.get("audience_size")
     # All means also a topic that nobody has joined yet.
@@ -213,12 +212,23 @@ def why_held(lease: BroadcastLease, page_size: int) -> str | None:
             return CHANGED
         size = approval.get("audience_size")
         most = None if size is None else size + size // 10 + MARGIN
-        return GROWN if most is not None and _read_so_far(document) + page_size > most else None
-    config = types.find_type(document["type"])
-    above = config.approval_above if config is not None else None
-    if above is None or document.get("is_test", False):
+        return (
+            GROWN_SINCE_APPROVAL
+            if most is not None and _read_so_far(document) + page_size > most
+            else None
+        )
+    above = _most_without(document)
+    if above is None:
         return None
-    return OUTGROWN if _read_so_far(document) + page_size > above else None
+    return GROWN_BEYOND_POLICY if _read_so_far(document) + page_size > above else None
+
+
+def _most_without(document: BroadcastDocument) -> int | None:
+    """Return how many recipients it may have without an approval; None for any number."""
+    config = types.find_type(document["type"])
+    if config is None or document.get("is_test", False):
+        return None
+    return config.approval_above
 
 
 def hold(lease: BroadcastLease, reason: str, *, now: datetime) -> datetime | None:
@@ -292,11 +302,8 @@ def _asked(
 
 
 def _is_locked(document: BroadcastDocument) -> bool:
-    config = types.find_type(document["type"])
-    if config is None or config.priority is Priority.CRITICAL:
-        return True
-    template = request_of(document).content.template_id
-    return bool(types.sensitive_variables(document["type"], template))
+    slug, template = document["type"], request_of(document).content.template_id
+    return types.find_type(slug) is None or types.is_locked(slug, template)
 
 
 def _draft(

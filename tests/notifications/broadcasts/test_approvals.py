@@ -298,7 +298,7 @@ class TestPolicy:
         run_to_completion(broadcast_id)
         waits = read(broadcast_id)
         assert waits["status"] == B.AWAITING_APPROVAL
-        assert waits["approval"]["reason"] == approvals.OUTGROWN
+        assert waits["approval"]["reason"] == approvals.GROWN_BEYOND_POLICY
         assert len(notified_users(broadcast_id)) == 3, "one page of three; a second exceeds four"
         approved(broadcast_id)
         run_to_completion(broadcast_id)
@@ -519,7 +519,7 @@ def test_audience_that_has_grown_far_is_approved_again(monkeypatch: pytest.Monke
         collection("recipients").insert_one({**known[0], "_id": f"zoe-{number}"})
     run_to_completion(broadcast_id)
     held = read(broadcast_id)
-    assert (held["status"], held["approval"]["reason"]) == (B.DRAFT, approvals.GROWN)
+    assert (held["status"], held["approval"]["reason"]) == (B.DRAFT, approvals.GROWN_SINCE_APPROVAL)
     assert len(notified_users(broadcast_id)) <= 3
     approvals.submit(broadcast_id, by=AUTHOR, now=NOON)
     assert read(broadcast_id)["approval"]["audience_size"] == 9
