@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -154,7 +154,7 @@ def _measure_with_latency(
     bench: Bench, *, count: int, rounds: int, milliseconds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S1 with a provider that answers after some milliseconds, and at once."""
-    with latency.run_sink(bench.fresh_folder("sink"), seconds=milliseconds / 1000) as url:
+    with _sink(bench, milliseconds=milliseconds) as url:
         service = partial(drain_with_service, bench, count=count, provider="sendgrid")
         variables = {"SENDGRID_URL": url}
         # The peer has five requests in flight, so that it takes minutes for all.
@@ -198,13 +198,7 @@ def measure_services(
     with ExitStack() as sinks:
         runs: dict[str, Run] = {}
         for name, variables in SERVICES.items():
-            url = sinks.enter_context(
-                latency.run_sink(
-                    bench.fresh_folder(f"sink-{name}"),
-                    seconds=SERVICE_LATENCY / 1000,
-                    provider=name,
-                )
-            )
+            url = sinks.enter_context(_sink(bench, milliseconds=SERVICE_LATENCY, provider=name))
             environment = {**variables, f"{name.upper()}_URL": url}
             runs[name] = partial(
                 drain_with_service, bench, count=count, provider=name, environment=environment
@@ -224,17 +218,15 @@ def measure_sms(
     bench: Bench, *, count: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure the rate of text messages, whose provider answers after SMS_LATENCY."""
-    seconds = SMS_LATENCY / 1000
-    with latency.run_sink(bench.fresh_folder("sink"), seconds=seconds, provider="twilio") as url:
-        drain = partial(
-            drain_with_service,
+    with _sink(bench, milliseconds=SMS_LATENCY, provider="twilio") as url:
+        found = _drained(
             bench,
             count=count,
-            provider="sendgrid",
+            rounds=rounds,
             environment={**texts.ENVIRONMENT, "TWILIO_URL": url},
             store_due=texts.store_due,
+            log_progress=log_progress,
         )
-        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
     yield from _rate_and_cost(
         found,
         key="sms",
@@ -249,21 +241,19 @@ def measure_web_push(
 ) -> Iterator[Figure]:
     """Measure the rate of pushes to browsers, each encrypted, at PUSH_LATENCY."""
     key = browsers.create_browsers(max(count, WARM_UP), at=utc_now())
-    seconds = PUSH_LATENCY / 1000
-    with latency.run_sink(bench.fresh_folder("sink"), seconds=seconds, provider="webpush") as url:
-        drain = partial(
-            drain_with_service,
+    with _sink(bench, milliseconds=PUSH_LATENCY, provider="webpush") as url:
+        found = _drained(
             bench,
             count=count,
-            provider="sendgrid",
+            rounds=rounds,
             environment={
                 "WEBPUSH_KEYS": key,
                 "WEBPUSH_SUBJECT": "mailto:bench@example.com",
                 "SANDBOX_URL": url,
             },
             store_due=browsers.store_due,
+            log_progress=log_progress,
         )
-        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
     yield from _rate_and_cost(
         found,
         key="webpush",
@@ -278,16 +268,15 @@ def measure_rooms(
 ) -> Iterator[Figure]:
     """Measure the rate of messages to rooms whose provider answers after ROOM_LATENCY."""
     room_posts.create_rooms(at=utc_now())
-    with latency.run_sink(bench.fresh_folder("sink"), seconds=ROOM_LATENCY / 1000) as url:
-        drain = partial(
-            drain_with_service,
+    with _sink(bench, milliseconds=ROOM_LATENCY) as url:
+        found = _drained(
             bench,
             count=count,
-            provider="sendgrid",
+            rounds=rounds,
             environment={"ROOMS_URL": url},
             store_due=room_posts.store_due,
+            log_progress=log_progress,
         )
-        found = run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
     yield from _rate_and_cost(
         found,
         key="rooms",
@@ -295,6 +284,35 @@ def measure_rooms(
         goals=(at_least(200),),
         note=f"cards of Teams to {room_posts.ROOMS} rooms without a minimum gap",
     )
+
+
+def _sink(
+    bench: Bench, *, milliseconds: int, provider: str = "sendgrid"
+) -> AbstractContextManager[str]:
+    """Run a provider that answers after some milliseconds, as a context with its address."""
+    folder = bench.fresh_folder(f"sink-{provider}")
+    return latency.run_sink(folder, seconds=milliseconds / 1000, provider=provider)
+
+
+def _drained(
+    bench: Bench,
+    *,
+    count: int,
+    rounds: int,
+    environment: Mapping[str, str],
+    store_due: Callable[..., None],
+    log_progress: Progress,
+) -> Sequence[DrainResult]:
+    """Return the results of draining messages of one kind by the service."""
+    drain = partial(
+        drain_with_service,
+        bench,
+        count=count,
+        provider="sendgrid",
+        environment=environment,
+        store_due=store_due,
+    )
+    return run_rounds({"ours": drain}, rounds=rounds, log_progress=log_progress)["ours"]
 
 
 def _rate_and_cost(
