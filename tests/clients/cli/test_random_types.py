@@ -34,7 +34,9 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "null": st.none(),
     "array": st.lists(LINES | st.integers(0, 9), max_size=3),
-    "object": st.dictionaries(LINES.filter(lambda name: name[:1] != "$"), LINES, max_size=2),
+    "object": st.dictionaries(
+        LINES.filter(lambda name: name[:1] not in {"", "$"} and "." not in name), LINES, max_size=2
+    ),
 }
 
 
