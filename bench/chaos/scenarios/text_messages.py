@@ -31,6 +31,8 @@ LOST = ("900810", "900811")
 EVERY = 10
 """One answer of so many is lost."""
 FINAL_SECONDS = 600.0
+BRITISH = 60
+"""Numbers from +44 7710 on. After 7769, some are of Guernsey, to which nothing may be sent."""
 NOWHERE = "http://127.0.0.1:9"
 """Where nobody listens: callbacks to it are lost."""
 DELIVERED = "delivered"
@@ -209,7 +211,7 @@ def _either_body(number: int) -> dict[str, Any]:
 
 def _number(number: int) -> str:
     end = LOST[number // EVERY % len(LOST)] if number % EVERY == 0 else "900001"
-    return f"+4477{10 + number % 90}{end}"
+    return f"+4477{10 + number % BRITISH}{end}"
 
 
 def _code(number: int, phone: str) -> dict[str, Any]:
