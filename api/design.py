@@ -202,7 +202,7 @@ def _record(request: ClientRequest, changes: Sequence[Change], planned: Planned)
             audit.record_client_action(
                 request.client,
                 model=DesignModel,
-                object_id=f"{change.kind}/{change.name}",
+                object_id=change.key,
                 message=f"{outcome.capitalize()}, in design {planned.design.number}.",
                 flag=FLAGS[outcome],
             )

@@ -7,8 +7,10 @@ sent later is what was there then, as with the version of its template.
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any
@@ -120,6 +122,8 @@ class Design:
     partials: Mapping[str, Texts] = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
     brands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    changed_in: Mapping[str, int] = field(default_factory=dict)
+    """The design that made each item what it is, by the item's key."""
 
     def items(self, kind: Kind) -> Mapping[str, Any]:
         """Return what it has of a kind, by name."""
@@ -143,14 +147,39 @@ class UnknownBrandError(LookupError):
     """There is no such brand."""
 
 
+_tried: ContextVar[Design | None] = ContextVar("tried_design", default=None)
+
+
 def current() -> Design:
     """Return the design that new notifications use."""
     return _newest.get()
 
 
-@lru_cache(maxsize=MAX_CACHED_DESIGNS)
 def numbered(number: int) -> Design:
     """Return a design, cached. Raises UnknownDesignError."""
+    tried = _tried.get()
+    if tried is not None and tried.number == number:
+        return tried
+    return _read_numbered(number)
+
+
+@contextmanager
+def trying(design: Design) -> Iterator[Design]:
+    """Let a design that isn't stored be rendered as stored ones are, within this context.
+
+    It gets a number that no stored one has, and that is the same for the same content.
+    """
+    content = revision_of([design.partials, design.layouts, design.brands])
+    tried = replace(design, number=-int(content[:12], 16) - 1)
+    token = _tried.set(tried)
+    try:
+        yield tried
+    finally:
+        _tried.reset(token)
+
+
+@lru_cache(maxsize=MAX_CACHED_DESIGNS)
+def _read_numbered(number: int) -> Design:
     if number == 0:
         return Design()
     document = DESIGNS().find_one({"_id": number})
@@ -163,6 +192,11 @@ def read_newest() -> Design:
     """Return the newest design, uncached."""
     document = next(iter(DESIGNS().find().sort(_NEWEST).limit(1)), None)
     return _design(document) if document else Design()
+
+
+def key_of(kind: Kind, name: str) -> str:
+    """Return what an item of a design is called in the audit log, such as ``brand/acme``."""
+    return f"{kind}/{name}"
 
 
 def revision_of(content: Any) -> str:
@@ -205,7 +239,7 @@ def invalidate() -> None:
 
 def clear() -> None:
     """Forget all designs of this process."""
-    numbered.cache_clear()
+    _read_numbered.cache_clear()
     _newest.clear()
 
 
@@ -215,6 +249,7 @@ def _design(document: DesignDocument) -> Design:
         partials=document["partials"],
         layouts=document["layouts"],
         brands=document["brands"],
+        changed_in=document["changed_in"],
     )
 
 

@@ -1,7 +1,7 @@
 """Changes of brands, layouts, and partials: checked with all that uses them, and stored at once."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -12,9 +12,11 @@ import msgspec
 from pymongo.errors import DuplicateKeyError
 
 from domain.content import Look
+from domain.states import BroadcastStatus
 
 from ..catalog import designs
 from ..catalog.designs import BrandRequest, Design, Kind, TextKind
+from ..documents.broadcasts import BROADCASTS
 from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES, NotificationTypeDocument
 from ..validation import (
     MAX_PROBLEMS,
@@ -25,7 +27,7 @@ from ..validation import (
     check_image_url,
     pointer_token,
 )
-from . import inlining, linting, looks, partials, type_files
+from . import design_uses, inlining, linting, looks, type_files
 from .engine import TemplateError
 from .partials import NAME
 from .templates import DEFAULT_LANGUAGE, LAYOUT_PART, STORED_LANGUAGE, Part, layout_words
@@ -41,6 +43,14 @@ REQUIRED = {
     "{{ unsubscribe_url }}": re.compile(r"\bunsubscribe_url\b"),
 }
 """What each layout shows: without it, a message has no text, or nobody can unsubscribe."""
+UNREAD = (
+    BroadcastStatus.DRAFT,
+    BroadcastStatus.AWAITING_APPROVAL,
+    BroadcastStatus.SCHEDULED,
+    BroadcastStatus.RUNNING,
+    BroadcastStatus.PAUSED,
+)
+"""Statuses of broadcasts whose audience is, or may be, still to be read."""
 _TEXT_PART = Part.BODY
 _EXAMPLE: Mapping[str, Any] = {
     "subject": "Example",
@@ -68,6 +78,11 @@ class Change:
     replaces: str | None
     pointer: str
     """Of the change in its request."""
+
+    @property
+    def key(self) -> str:
+        """The item's name in the audit log."""
+        return designs.key_of(self.kind, self.name)
 
 
 class Outcome(StrEnum):
@@ -115,17 +130,19 @@ def plan(changes: Sequence[Change], *, before: Design) -> Planned:
             items[change.kind].pop(change.name, None)
         else:
             items[change.kind][change.name] = change.content
-    after = Design(
-        number=before.number + 1,
-        partials=items[Kind.PARTIAL],
-        layouts=items[Kind.LAYOUT],
-        brands=items[Kind.BRAND],
-    )
     changed = [
         change
         for change, outcome in zip(changes, outcomes, strict=True)
         if outcome is not Outcome.UNCHANGED
     ]
+    number = before.number + 1
+    after = Design(
+        number=number,
+        partials=items[Kind.PARTIAL],
+        layouts=items[Kind.LAYOUT],
+        brands=items[Kind.BRAND],
+        changed_in=_changed_in(before, changed, number),
+    )
     _raise_if_any([*_find_misnamed(changes), *_find_problems(changed, after)])
     if conflicts:
         raise DesignConflictError(conflicts)
@@ -149,6 +166,7 @@ def store(changes: Sequence[Change], *, created_by: str, now: datetime) -> Plann
                     "partials": {name: _plain(texts) for name, texts in design.partials.items()},
                     "layouts": {**design.layouts},
                     "brands": {name: {**brand} for name, brand in design.brands.items()},
+                    "changed_in": {**design.changed_in},
                     "created_at": now,
                     "created_by": created_by,
                 }
@@ -175,6 +193,13 @@ def _find_misnamed(changes: Sequence[Change]) -> Iterator[FieldProblem]:
 
 def _plain(texts: designs.Texts) -> dict[str, dict[str, str]]:
     return {language: {**by_kind} for language, by_kind in texts.items()}
+
+
+def _changed_in(before: Design, changed: Sequence[Change], number: int) -> dict[str, int]:
+    removed = {change.key for change in changed if change.content is None}
+    written = {change.key: number for change in changed if change.content is not None}
+    kept = {key: last for key, last in before.changed_in.items() if key not in removed}
+    return kept | written
 
 
 def _outcome_of(present: Any, content: Any) -> Outcome:
@@ -204,7 +229,7 @@ def _find_problems(changed: Sequence[Change], after: Design) -> Iterator[FieldPr
     texts = {each.name: each for each in changed if each.kind is Kind.PARTIAL and each.content}
     layouts = {each.name for each in changed if each.kind is Kind.LAYOUT}
     for name, html in after.layouts.items():
-        rendered = sorted(_all_rendered([html], after) & texts.keys())
+        rendered = sorted(design_uses.all_rendered([html], after) & texts.keys())
         if name in layouts or not rendered:
             continue
         cause = texts[rendered[0]]
@@ -311,7 +336,7 @@ def _find_broken_uses(
     by_name = {(change.kind, change.name): change for change in changed}
     removed = {key: change for key, change in by_name.items() if change.content is None}
     for (kind, name), change in removed.items():
-        users = _users_of(kind, name, after)
+        users = [*design_uses.users_of(kind, name, after), *_broadcasts_with(kind, name)]
         if users:
             yield FieldProblem(change.pointer, "in_use", f"Used by {', '.join(users[:5])}.")
     documents = list(NOTIFICATION_TYPES().find())
@@ -334,7 +359,7 @@ def _find_broken_texts(
 ) -> Iterator[FieldProblem]:
     """Yield why a type's texts can't be rendered any more, at one of the changed partials."""
     texts = [text for by_part in content.parts.values() for text in by_part.values()]
-    rendered = sorted(_all_rendered(texts, before))
+    rendered = sorted(design_uses.all_rendered(texts, before))
     changed = [changes[Kind.PARTIAL, name] for name in rendered if (Kind.PARTIAL, name) in changes]
     if not changed:
         return
@@ -346,37 +371,9 @@ def _find_broken_texts(
         yield FieldProblem(changed[0].pointer, "in_use", reason)
 
 
-def _users_of(kind: Kind, name: str, design: Design) -> list[str]:
-    """Return the items of a design that use another one."""
-    if kind is Kind.LAYOUT:
-        return [f"the brand {n}" for n, brand in design.brands.items() if brand["layout"] == name]
-    if kind is Kind.BRAND:
+def _broadcasts_with(kind: Kind, name: str) -> list[str]:
+    """Return the broadcast that names a brand and is still to be sent to somebody."""
+    if kind is not Kind.BRAND:
         return []
-    users = [
-        f"the partial {other}"
-        for other, by_language in design.partials.items()
-        if name in _rendered(text for texts in by_language.values() for text in texts.values())
-    ]
-    return users + [
-        f"the layout {other}" for other, html in design.layouts.items() if name in _rendered([html])
-    ]
-
-
-def _rendered(texts: Iterable[str]) -> set[str]:
-    return {name for text in texts for name in partials.rendered_names(text)}
-
-
-def _all_rendered(texts: Iterable[str], design: Design) -> set[str]:
-    """Return the partials that texts render, also by other partials."""
-    found: set[str] = set()
-    waiting = _rendered(texts)
-    while waiting:
-        found |= waiting
-        inner = (
-            text
-            for name in waiting
-            for by_kind in design.partials.get(name, {}).values()
-            for text in by_kind.values()
-        )
-        waiting = _rendered(inner) - found
-    return found
+    found = BROADCASTS().find_one({"request.brand": name, "status": {"$in": UNREAD}}, {"_id": 1})
+    return [] if found is None else [f"the broadcast {found['_id']}"]

@@ -153,6 +153,12 @@ def lint_source(part: Part, source: str, language: str, design: Design) -> list[
     return [_placed(fault, expanded) for fault in faults]
 
 
+def variables_of(part: Part, source: str, language: str, design: Design) -> frozenset[str]:
+    """Return the names of the variables that a text uses. Raises TemplateError."""
+    bound = _parse(part, looks.expand(source, part, language, design).text)
+    return frozenset(bound.analyze(include_partials=False).globals)
+
+
 def lint_parts(
     type_slug: str,
     fields: Mapping[str, Any],

@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +22,7 @@ from domain.channels.spec import Role
 from domain.languages import find_nearest, is_right_to_left
 from notifyproject import lockstep
 
-from ..catalog import types
+from ..catalog import designs, types
 from ..documents.catalog import TEMPLATE_VERSIONS, TemplateVersionDocument
 from . import inlining
 from .direction import turn_round
@@ -258,9 +260,34 @@ def read_versions(numbers: Mapping[str, int]) -> dict[str, Parts]:
     return {document["type"]: document["parts"] for document in found}
 
 
-@lru_cache(maxsize=MAX_CACHED_VERSIONS)
+_tried: ContextVar[Version | None] = ContextVar("tried_version", default=None)
+
+
 def parts_of(type_slug: str, number: int) -> Parts:
     """Return the texts of a stored version, cached. Raises UnknownVersionError."""
+    tried = _tried.get()
+    if tried is not None and (tried.type, tried.number) == (type_slug, number):
+        return tried.parts
+    return _read_parts(type_slug, number)
+
+
+@contextmanager
+def trying(type_slug: str, parts: Parts) -> Iterator[int]:
+    """Let texts that aren't stored be rendered as stored ones are, within this context.
+
+    They get the number of a version that no stored one has, and that is the same for the same
+    texts.
+    """
+    number = -int(designs.revision_of(parts)[:12], 16) - 1
+    token = _tried.set(Version(type=type_slug, number=number, parts=parts))
+    try:
+        yield number
+    finally:
+        _tried.reset(token)
+
+
+@lru_cache(maxsize=MAX_CACHED_VERSIONS)
+def _read_parts(type_slug: str, number: int) -> Parts:
     version = get_version(type_slug=type_slug, number=number)
     if version is None:
         raise UnknownVersionError
@@ -342,7 +369,7 @@ def opening_tag(element: str) -> str:
 
 def clear() -> None:
     """Clear all cached texts and templates."""
-    caches = (read_shipped, _read_layout_words, _shipped_languages, parts_of)
+    caches = (read_shipped, _read_layout_words, _shipped_languages, _read_parts)
     for cached in (*caches, locate, _parse_layout, _find_parsed):
         cached.cache_clear()
     _parsed_parts.clear()

@@ -131,6 +131,8 @@ class Design(models.Model):
     """HTML by name."""
     brands = models.JSONField(default=dict, blank=True)
     """Names, logos, colours, and senders by name, as the API takes them."""
+    changed_in = models.JSONField(default=dict, blank=True)
+    """The design that made each item what it is, by kind and name: ``{"brand/acme": 7}``."""
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=AUTHOR_LENGTH)
 

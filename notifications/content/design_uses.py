@@ -1,0 +1,79 @@
+"""What uses brands, layouts, and partials: types, and each other."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..catalog.designs import Design, Kind
+from ..documents.catalog import NOTIFICATION_TYPES
+from . import partials, type_files
+
+Key = tuple[Kind, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """The types that use an item by themselves or by their texts, and the items that do."""
+
+    types: tuple[str, ...] = ()
+    items: tuple[Key, ...] = ()
+
+
+def read_uses(design: Design) -> Mapping[Key, Uses]:
+    """Return what uses each item of a design. Raises PyMongoError."""
+    by_types: dict[Key, list[str]] = {}
+    documents = list(NOTIFICATION_TYPES().find().sort("_id", 1))
+    for document, content in zip(documents, type_files.read_contents(documents), strict=True):
+        texts = (text for by_part in content.parts.values() for text in by_part.values())
+        named = [(Kind.BRAND, document.get("brand")), (Kind.LAYOUT, document.get("layout"))]
+        used = [(kind, name) for kind, name in named if name]
+        used += [(Kind.PARTIAL, name) for name in all_rendered(texts, design)]
+        for key in used:
+            by_types.setdefault(key, []).append(document["_id"])
+    return {
+        (kind, name): Uses(
+            types=tuple(by_types.get((kind, name), ())),
+            items=tuple(_items_with(kind, name, design)),
+        )
+        for kind in Kind
+        for name in design.items(kind)
+    }
+
+
+def users_of(kind: Kind, name: str, design: Design) -> list[str]:
+    """Return the items of a design that use another one, as words."""
+    return [f"the {by} {user}" for by, user in _items_with(kind, name, design)]
+
+
+def all_rendered(texts: Iterable[str], design: Design) -> set[str]:
+    """Return the partials that texts render, also by other partials."""
+    found: set[str] = set()
+    waiting = _rendered(texts)
+    while waiting:
+        found |= waiting
+        inner = (text for name in waiting for text in _texts_of(name, design))
+        waiting = _rendered(inner) - found
+    return found
+
+
+def _items_with(kind: Kind, name: str, design: Design) -> Iterator[Key]:
+    if kind is Kind.LAYOUT:
+        for other, brand in design.brands.items():
+            if brand["layout"] == name:
+                yield Kind.BRAND, other
+    if kind is not Kind.PARTIAL:
+        return
+    for other in design.partials:
+        if name in _rendered(_texts_of(other, design)):
+            yield Kind.PARTIAL, other
+    for other, html in design.layouts.items():
+        if name in _rendered([html]):
+            yield Kind.LAYOUT, other
+
+
+def _texts_of(name: str, design: Design) -> Iterator[str]:
+    for by_kind in design.partials.get(name, {}).values():
+        yield from by_kind.values()
+
+
+def _rendered(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in partials.rendered_names(text)}
