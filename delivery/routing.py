@@ -279,11 +279,18 @@ def _targets_of(provider: Provider, targets: Targets) -> Targets:
     if isinstance(provider, SelectiveProvider):
         targets = {key: accepted_targets(provider, some) for key, some in targets.items()}
     if isinstance(provider, ScopedProvider):
-        targets = {
-            reference: tuple(replace(target, scope=provider.scope(target)) for target in some)
-            for reference, some in targets.items()
-        }
+        targets = {reference: _scoped(provider, some) for reference, some in targets.items()}
     return targets
+
+
+def _scoped(provider: ScopedProvider, targets: Sequence[SendTarget]) -> Sequence[SendTarget]:
+    """Return targets with their scopes: themselves if they have none."""
+    scopes = [provider.scope(target) for target in targets]
+    if not any(scopes):
+        return targets
+    return tuple(
+        replace(target, scope=scope) for target, scope in zip(targets, scopes, strict=True)
+    )
 
 
 def choose_routes(

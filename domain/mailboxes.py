@@ -1,6 +1,8 @@
-"""Reads a mailbox of a setting, such as ``Shop, Inc. <shop@example.com>``. Pure."""
+"""Reads a mailbox of a setting, such as ``Shop, Inc. <shop@example.com>``, and of a brand. Pure."""
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -24,6 +26,10 @@ class Mailbox:
     address: str
     """With an ASCII domain, as it stands in mail."""
 
+    def __str__(self) -> str:
+        """Return it as people write it: ``Shop, Inc. <shop@example.com>``."""
+        return f"{self.name} <{self.address}>" if self.name else self.address
+
     @property
     def label(self) -> str:
         """The name, or the address if there is none."""
@@ -35,12 +41,12 @@ class Mailbox:
         return self.address.rpartition("@")[2]
 
 
-@lru_cache(maxsize=100)
+@lru_cache(maxsize=1000)
 def parse_mailbox(text: str) -> Mailbox:
     """Return the mailbox of a text with exactly one. Raises ValueError for any other text.
 
     The name may be quoted, encoded as in mail, or as people write it, with a comma or a colon. The
-    cache holds values of settings. Parsing one takes 100 µs, and every email needs them.
+    cache holds values of settings and brands. Parsing one takes 100 µs, and every email needs them.
     """
     if _CONTROL.search(text):
         raise ValueError("a mailbox has no control characters")
@@ -63,6 +69,31 @@ def parse_mailbox(text: str) -> Mailbox:
     if _CONTROL.search(name):
         raise ValueError("a name has no control characters")
     return Mailbox(name=name, address=valid.ascii_email or address)
+
+
+def may_send_as(mailbox: Mailbox, senders: Iterable[str]) -> bool:
+    """Return whether one of the senders is a mailbox's address, or its whole domain.
+
+    A domain isn't its subdomains, which others may own. An invalid sender is none.
+    """
+    allowed = set()
+    for text in senders:
+        with suppress(ValueError):
+            allowed.add(parse_sender(text))
+    return not allowed.isdisjoint({mailbox.address.lower(), f"@{mailbox.domain.lower()}"})
+
+
+@lru_cache(maxsize=1000)
+def parse_sender(text: str) -> str:
+    """Return an address, or an ``@`` and a domain, in the form in which senders are compared.
+
+    Raises ValueError for any other text.
+    """
+    if not text.startswith("@"):
+        if "<" in text:
+            raise ValueError("a sender has no name")
+        return parse_mailbox(text).address.lower()
+    return f"@{parse_mailbox(f'any{text}').domain.lower()}"
 
 
 def _decoded(name: str) -> str:

@@ -11,7 +11,7 @@ from django.core import checks
 from domain.channels import Channel
 from domain.content import attachment_host
 from domain.countries import COUNTRIES
-from domain.mailboxes import parse_mailbox
+from domain.mailboxes import parse_mailbox, parse_sender
 from notifyproject.settings import environment
 from notifyproject.settings.provider_groups import order_variable
 from providers import setting_checks
@@ -57,8 +57,8 @@ def provider_accounts(**_: Any) -> list[checks.CheckMessage]:
     for name, account in settings.PROVIDER_ACCOUNTS.items():
         order = order_variable(account.variables.group.channel)
         if name not in (getattr(settings, f"{order}S") or ()):
-            message = f"The account {name} isn't in {order}: nothing is sent by it."
-            hint = "Its receipts take effect. Remove its variables when they have all arrived."
+            message = f"The account {name} isn't in {order}: it sends only for brands that name it."
+            hint = "If none does, remove its variables when all of its receipts have arrived."
             problems.append(checks.Info(message, hint=hint, id="notifications.I001"))
     return problems
 
@@ -83,6 +83,10 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
             problems.append(
                 setting_checks.error(f"{name} is not an address: {text!r}.", hint, number)
             )
+    if wrong := sorted(text for text in settings.EMAIL_SENDERS if not _is_sender(text)):
+        message = f"EMAIL_SENDERS contains neither addresses nor domains: {', '.join(wrong)}."
+        hint = "Use hello@acme.example, or @acme.example for its domain, separated by commas."
+        problems.append(setting_checks.error(message, hint, 58))
     if wrong := sorted(host for host in settings.ATTACHMENT_HOSTS if not _is_host(host)):
         message = f"ATTACHMENT_HOSTS contains invalid public host names: {', '.join(wrong)}."
         hint = (
@@ -136,6 +140,14 @@ def _with_own_names(name: str, message: checks.CheckMessage) -> checks.CheckMess
 def _is_mailbox(text: str) -> bool:
     try:
         parse_mailbox(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_sender(text: str) -> bool:
+    try:
+        parse_sender(text)
     except ValueError:
         return False
     return True

@@ -10,7 +10,7 @@ from django.conf import settings
 from domain.channels import Channel
 
 from .discovery import SPECS
-from .spec import SANDBOX_PREFIX, Account, ProviderSpec
+from .spec import SANDBOX_PREFIX, Account, ProviderSpec, order_setting
 
 
 def spec_of(name: str) -> ProviderSpec:
@@ -44,6 +44,11 @@ def account_of(name: str) -> Account:
     if (declared := settings.PROVIDER_ACCOUNTS.get(name)) is not None:
         return Account(name=name, kind=declared.variables.kind, values=declared.values)
     return Account(name=SPECS[name].name, kind=name, values=settings)
+
+
+def has_order(channel: Channel) -> bool:
+    """Return whether messages of a channel are sent by a list of accounts in order."""
+    return hasattr(settings, order_setting(channel))
 
 
 def every_account() -> Iterator[Account]:

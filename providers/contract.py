@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from domain.content import Attachment, PushOptions
 from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
+from domain.mailboxes import Mailbox
 from domain.states import Priority
 from domain.web_push import SealedSubscription
 
@@ -56,7 +57,10 @@ class Message:
     whatsapp_template: WhatsAppTemplateMessage | None = None
     """Sent by WhatsApp outside the 24-hour service window."""
     unsubscribe_url: str | None = None
+    sender: Mailbox | None = None
+    """Of its brand, in place of the installation's."""
     reply_to: str | None = None
+    """An address, or ``Name <address>``."""
     attachments: tuple[Attachment, ...] = ()
     push: PushOptions | None = None
     units: int | None = None
@@ -78,6 +82,8 @@ class SendTarget:
     """False outside the service window of a channel that has one: only templates are allowed."""
     room: str = ""
     """The ID of a room, which is no secret."""
+    sender: str = ""
+    """The address that its brand sends from, if it isn't the installation's."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """What signs messages to it, the newest first."""
     transport: str = ""
@@ -107,7 +113,7 @@ class SendRequest:
     priority: Priority = Priority.NORMAL
     platform: str | None = None
     scope: str | None = None
-    """The scope of its recipient, for errors that concern only the scope."""
+    """The scope of its recipient or sender, for errors that concern only the scope."""
     subscription: SealedSubscription | None = None
     """Of a browser, in place of a token."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -343,10 +349,11 @@ class ReceiptlessProvider(Provider, Protocol):
 
 @runtime_checkable
 class ScopedProvider(Provider, Protocol):
-    """A provider whose recipients are in scopes: one may be unavailable while the others work.
+    """A provider whose targets are in scopes: one may be unavailable while the others work.
 
     A scope is any text that follows from the target: a platform, a push service's host, a room's
-    ID, a country. It is shown to staff, so it contains no address and no secret. An error with the
+    ID, a country, a brand's sender. It is shown to staff, so it contains no recipient's address and
+    no secret. An error with the
     scope of its request opens the circuit of the scope, or pauses it, and never affects the
     account.
     """

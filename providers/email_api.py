@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import ProviderError, ProviderResponse
-from domain.mailboxes import Mailbox, parse_mailbox
 from notifyproject.platform.egress import Deadline
 
 from . import contract, email_webhooks, http, http_client
@@ -21,7 +20,7 @@ from .contract import (
 )
 from .email_kinds import EmailKind, WebhookSecrets
 from .http import SUCCESSES, Response
-from .mail import AttachmentFile, attachment_files, cannot_build, reply_to
+from .mail import AttachmentFile, SenderScopes, attachment_files, cannot_build, reply_to
 from .response_rules import classify
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ MAX_CODE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmailApi:
+class EmailApi(SenderScopes):
     """Provider that sends email through one account."""
 
     kind: EmailKind = field(repr=False)
@@ -52,14 +51,10 @@ class EmailApi:
         return contract.account_name(self.name, *self.options.values())
 
     @cached_property
-    def _sender(self) -> Mailbox:
-        return parse_mailbox(self.sender)
-
-    @cached_property
     def _builder(self) -> "MailBuilder":
         from .email_payloads import MailBuilder
 
-        return MailBuilder(kind=self.kind, options=self.options, sender=self._sender)
+        return MailBuilder(kind=self.kind, options=self.options, sender=self.sender)
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one email; see :class:`providers.contract.Provider`."""
@@ -73,7 +68,7 @@ class EmailApi:
         if response.status in SUCCESSES and (message_id := built.accepted_id(response)):
             accepted = ProviderResponse(status=response.status)
             return SendResult(provider_id=message_id, response=accepted)
-        error = self.refusal(response)
+        error = self.refusal(response, scope=request.scope)
         if error.response and self._took_before(request, error.response.code):
             # Another repeat would get the same answer, and receipts have the reference.
             return SendResult(provider_id=None, response=error.response)
@@ -101,8 +96,8 @@ class EmailApi:
             extra=extra,
         )
 
-    def refusal(self, response: Response) -> ProviderError:
-        """Return the error of an answer other than an acceptance."""
+    def refusal(self, response: Response, *, scope: str | None = None) -> ProviderError:
+        """Return the error of an answer other than an acceptance, to a request with a scope."""
         refusal = self.kind.read_refusal(http.decode_object(response.body))
         # Of another body, such as a proxy's page, only the status counts.
         plain = response.text.strip()
@@ -115,6 +110,7 @@ class EmailApi:
             ),
             fields=[found for found in (refusal.code, text) if found],
             retry_after=self._pause(response.headers),
+            scope=scope,
         )
 
     def parse_webhook(self, request: WebhookRequest) -> WebhookResult:

@@ -19,13 +19,12 @@ from django.utils.module_loading import import_string
 from requests.structures import CaseInsensitiveDict
 
 from domain.errors import FailureCode, PermanentError
-from domain.mailboxes import Mailbox
 from domain.media_types import parse_media_type
 
 from .contract import SendRequest
 from .email_kinds import EmailKind
 from .http import Request, Response
-from .mail import AttachmentFile, ascii_email, cannot_build, extra_headers
+from .mail import AttachmentFile, ascii_email, cannot_build, extra_headers, sender_of
 
 ACCEPTED = frozenset({"sent", "queued"})
 MAX_ID_LENGTH = 200
@@ -97,7 +96,8 @@ class MailBuilder:
     kind: EmailKind
     options: Mapping[str, Any] = field(repr=False)
     """The arguments of anymail's backend: credentials and the URL."""
-    sender: Mailbox
+    sender: str
+    """Of emails whose brand has none."""
 
     @cached_property
     def _backend(self) -> Any:
@@ -116,8 +116,9 @@ class MailBuilder:
         """Return the request of one mail. Raises PermanentError."""
         message = request.message
         try:
+            sender = sender_of(message, default=self.sender)
             mail = Mail(
-                from_email=_mailbox(self.sender.name, self.sender.address),
+                from_email=_mailbox(sender.name, sender.address),
                 to=(_mailbox(request.recipient_name or "", ascii_email(request.recipient)),),
                 subject=message.subject or "",
                 body=message.text,

@@ -21,12 +21,12 @@ from email_validator import validate_email
 
 from domain.content import HTTPS_PORT, MAX_ATTACHMENT_BYTES, Attachment, attachment_host
 from domain.errors import FailureCode, PermanentError, TransientError
-from domain.mailboxes import parse_mailbox
+from domain.mailboxes import Mailbox, parse_mailbox
 from domain.media_types import MediaType, parse_media_type
 from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Connection, Deadline, NotPublicError, request_target
 
-from .contract import Message
+from .contract import Message, SendTarget
 from .http import CONNECT_TIMEOUT
 
 ATTACHMENT_UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
@@ -78,14 +78,35 @@ def cannot_build() -> PermanentError:
     return PermanentError("Can't build the email.", code=FailureCode.RENDER_FAILED)
 
 
+def sender_of(message: Message, *, default: str) -> Mailbox:
+    """Return From, which is the envelope's sender, too: that of the brand or the default."""
+    return message.sender or parse_mailbox(default)
+
+
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:
-    """Return Reply-To as name and address, or None to reply to the sender. Raises ValueError."""
-    if message.reply_to is not None:
-        return "", ascii_email(message.reply_to)
-    if not default:
+    """Return Reply-To as name and address, or None to reply to the sender. Raises ValueError.
+
+    Replies to the sender of a brand never go to the default, which may be of another company.
+    """
+    text = message.reply_to or (default if message.sender is None else None)
+    if not text:
         return None
-    mailbox = parse_mailbox(default)
+    if "<" not in text:
+        return "", ascii_email(text)
+    mailbox = parse_mailbox(text)
     return mailbox.name, mailbox.address
+
+
+class SenderScopes:
+    """A provider whose scopes are the senders of brands; see :class:`.contract.ScopedProvider`.
+
+    A sender that it doesn't let send concerns the messages of the brand alone. That of the
+    installation concerns all others, as the account does.
+    """
+
+    def scope(self, target: SendTarget) -> str:
+        """Return the sender that the target's brand has."""
+        return target.sender
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,8 @@ from email.message import Message as EmailPart
 from email.utils import formatdate, quote
 from urllib.parse import quote as percent_encode
 
-from domain.mailboxes import parse_mailbox
-
 from .contract import SendRequest
-from .mail import AttachmentFile, ascii_email, extra_headers, reply_to
+from .mail import AttachmentFile, ascii_email, extra_headers, reply_to, sender_of
 
 NEWLINE = "\r\n"
 MAX_LINE = 76
@@ -63,9 +61,12 @@ def build_mail(
     files: Sequence[AttachmentFile],
     headers: Sequence[Header] = (),
 ) -> Mail:
-    """Build an email, with more ``headers``. Raises ValueError if a field is invalid."""
+    """Build an email, with more ``headers``. Raises ValueError if a field is invalid.
+
+    ``sender`` and ``default_reply_to`` are those of emails whose brand has none.
+    """
     message = request.message
-    mailbox = parse_mailbox(sender)
+    mailbox = sender_of(message, default=sender)
     recipient = ascii_email(request.recipient)
     message_id = f"<{request.reference}@{mailbox.domain}>"
     lines = [

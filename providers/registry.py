@@ -31,6 +31,12 @@ def is_configured(channel: Channel, *, test: bool = False) -> bool:
     return bool(_names(channel, test=test))
 
 
+def can_send(name: str, channel: Channel) -> bool:
+    """Return whether messages of a channel can be sent by an account, listed or not."""
+    is_account = name in SPECS or name in settings.PROVIDER_ACCOUNTS
+    return is_account and channel_of(name) is channel and _is_configured(name)
+
+
 def every_channel(*, test: bool = False) -> list[Channel]:
     """Return the channels that ``all`` names: an optional one only with a provider."""
     return [

@@ -56,6 +56,8 @@ class ResponseRule:
     """Regular expression for what the response names: a field of the request, or an error."""
     reach: Reach | None = None
     """None: that of ``kind``."""
+    is_of_scope: bool = False
+    """It is about the scope of the request, if that has one, and affects no other message."""
 
     def matches(self, *, status: int, fields: Sequence[str]) -> bool:
         """Return whether the rule applies to a response with this status and these fields."""
@@ -70,8 +72,12 @@ def classify(
     response: ProviderResponse,
     fields: Sequence[str],
     retry_after: float | None,
+    scope: str | None = None,
 ) -> ProviderError:
-    """Return the error for a response, by the first rule that matches or else by its status."""
+    """Return the error for a response, by the first rule that matches or else by its status.
+
+    ``scope`` is that of the request.
+    """
     for rule in (*table, *FALLBACK_RULES):
         if rule.matches(status=response.status, fields=fields):
             return build_error(
@@ -80,6 +86,7 @@ def classify(
                 code=rule.code,
                 response=response,
                 retry_after=retry_after,
+                scope=scope if rule.is_of_scope else None,
                 reach=rule.reach,
             )
     raise AssertionError("the last rule matches everything")

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from django.core.exceptions import ImproperlyConfigured
 
-from domain.mailboxes import parse_mailbox
+from domain.mailboxes import parse_mailbox, parse_sender
 from notifyproject.settings import accounts, environment, safety
 from notifyproject.settings.declarations import Variable, variables
 from notifyproject.settings.kinds import split_list
@@ -289,8 +289,7 @@ def _validate(values: Mapping[str, str]) -> Environment:
         found = environment.read(values)
     except ImproperlyConfigured as error:
         raise SetupError(str(error)) from error
-    for name in ("EMAIL_FROM", "EMAIL_REPLY_TO"):
-        _check_mailbox(name, values.get(name, ""))
+    _check_senders(found)
     for name, variable in _known(values).items():
         rule = variable.kind.url
         for url in split_list(values.get(name, "")) if rule else ():
@@ -305,12 +304,20 @@ def _validate(values: Mapping[str, str]) -> Environment:
     return found
 
 
-def _check_mailbox(name: str, text: str) -> None:
-    try:
-        if text:
-            parse_mailbox(text)
-    except ValueError as error:
-        raise SetupError(f"{name}: give one address, such as Shop <shop@example.com>.") from error
+def _check_senders(found: Environment) -> None:
+    for name in ("EMAIL_FROM", "EMAIL_REPLY_TO"):
+        try:
+            if text := getattr(found, name):
+                parse_mailbox(text)
+        except ValueError as error:
+            example = "Shop <shop@example.com>"
+            raise SetupError(f"{name}: give one address, such as {example}.") from error
+    for text in found.EMAIL_SENDERS:
+        try:
+            parse_sender(text)
+        except ValueError as error:
+            example = "hello@acme.example, or a domain such as @acme.example"
+            raise SetupError(f"EMAIL_SENDERS: give addresses such as {example}.") from error
 
 
 def _write(path: Path, values: Mapping[str, str]) -> None:

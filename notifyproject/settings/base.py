@@ -208,6 +208,7 @@ def configure(environment: Environment) -> dict[str, Any]:
             if name in PROVIDER_ORDERS
         },
         "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
+        "EMAIL_SENDERS": frozenset(environment.EMAIL_SENDERS),
         "ATTACHMENT_HOSTS": frozenset(map(str.lower, environment.ATTACHMENT_HOSTS)),
         **{
             name: value

@@ -242,6 +242,14 @@ class Email(Group):
     EMAIL_REPLY_TO: str = declare(
         kinds.text(), "", "reply address, unless a request has one", empty="`EMAIL_FROM`"
     )
+    EMAIL_SENDERS: tuple[str, ...] = declare(
+        kinds.items(),
+        "",
+        "senders that brands may have beside `EMAIL_FROM`: addresses, and whole domains such as "
+        "`@acme.example`",
+        empty="none",
+        see="guides/templates.md#a-sender-and-an-account",
+    )
     ATTACHMENT_HOSTS: tuple[str, ...] = declare(
         kinds.items(), "", "hosts of attachments, separated by commas", empty="no attachments"
     )

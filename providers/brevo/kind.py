@@ -46,6 +46,7 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Brevo rejected the configured sender.",
         field=ABOUT_SENDER,
+        is_of_scope=True,
     ),
     ResponseRule(
         (400, 409),

@@ -81,6 +81,7 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Mailgun rejected the configured sender.",
         field=ABOUT_SENDER,
+        is_of_scope=True,
     ),
     *last_rules("Mailgun", rejected=(400,), settings="key, domain, or URL"),
 )

@@ -35,6 +35,7 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Mailjet rejected the configured sender.",
         field=ABOUT_SENDER,
+        is_of_scope=True,
     ),
     *last_rules("Mailjet", rejected=(400,)),
 )

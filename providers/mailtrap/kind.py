@@ -34,6 +34,7 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Mailtrap rejected the configured sender.",
         field=ABOUT_SENDER,
+        is_of_scope=True,
     ),
     *last_rules("Mailtrap", rejected=(400, 422)),
 )

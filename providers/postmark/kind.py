@@ -39,8 +39,15 @@ RULES: Sequence[ResponseRule] = (
     ResponseRule(
         CLIENT_ERRORS,
         Kind.UNAVAILABLE,
-        "Postmark rejected the configured token, sender, or stream.",
-        field="10|400|401|1235",
+        "Postmark rejected the configured token or stream.",
+        field="10|1235",
+    ),
+    ResponseRule(
+        CLIENT_ERRORS,
+        Kind.UNAVAILABLE,
+        "Postmark rejected the configured sender.",
+        field="400|401",
+        is_of_scope=True,
     ),
     ResponseRule(
         CLIENT_ERRORS,
@@ -66,6 +73,7 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Postmark rejected the configured sender.",
         field=ABOUT_SENDER,
+        is_of_scope=True,
     ),
     ResponseRule(
         ABOUT_SETTINGS,

@@ -61,12 +61,14 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "Resend rejected the configured sender.",
         field="invalid_from_address",
+        is_of_scope=True,
     ),
     ResponseRule(
         CLIENT_ERRORS,
         Kind.UNAVAILABLE,
         "Resend rejected the configured sender.",
         field=ABOUT_SENDER,
+        is_of_scope=True,
     ),
     ResponseRule(CLIENT_ERRORS, Kind.UNAVAILABLE, "Resend rejected the API key.", field=ABOUT_KEY),
     ResponseRule(

@@ -36,7 +36,6 @@ from domain.errors import (
     Reach,
     TransientError,
 )
-from domain.mailboxes import Mailbox, parse_mailbox
 from domain.media_types import parse_media_type
 from notifyproject.platform.egress import Deadline
 
@@ -53,11 +52,13 @@ from ..contract import (
 from ..http import Request
 from ..mail import (
     AttachmentFile,
+    SenderScopes,
     ascii_email,
     attachment_files,
     cannot_build,
     extra_headers,
     reply_to,
+    sender_of,
 )
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, classify
@@ -80,15 +81,16 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
     ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "SendGrid rejected the configured account or URL.",
-    ),
-    ResponseRule(
-        (400,),
+        (400, 403),
         Kind.UNAVAILABLE,
         "SendGrid rejected the configured sender.",
         field=r"from\b.*",
+        is_of_scope=True,
+    ),
+    ResponseRule(
+        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
+        Kind.UNAVAILABLE,
+        "SendGrid rejected the configured account or URL.",
     ),
     ResponseRule(
         (400,),
@@ -201,7 +203,7 @@ def _address(name: str | None, address: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SendGrid:
+class SendGrid(SenderScopes):
     """Provider that sends email through one SendGrid account."""
 
     api_key: str = field(repr=False)
@@ -218,10 +220,6 @@ class SendGrid:
     def account(self) -> str:
         """The account's ID: the provider's name and a hash of the URL and the API key."""
         return contract.account_name(self.name, self.base_url, self.api_key)
-
-    @cached_property
-    def _sender(self) -> Mailbox:
-        return parse_mailbox(self.sender)
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one email; see :class:`providers.contract.Provider`."""
@@ -245,6 +243,7 @@ class SendGrid:
             COMPARISON_TAG.substitute(message.text, url=url),
             message.html and COMPARISON_TAG.substitute(message.html, url=url),
             url and COMPARISON_TAG.substitute(url, url=url),
+            message.sender,
             message.reply_to,
             message.attachments,
         )
@@ -348,9 +347,10 @@ class SendGrid:
             message_id = response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None
             accepted = ProviderResponse(status=response.status)
             return RequestResult(outcome=SendResult(provider_id=message_id, response=accepted))
-        return self._classify_refusal(response)
+        # Emails of one request have one sender.
+        return self._classify_refusal(response, scope=requests[0].scope)
 
-    def _classify_refusal(self, response: http.Response) -> RequestResult:
+    def _classify_refusal(self, response: http.Response, *, scope: str | None) -> RequestResult:
         fields = _error_fields(response)
         error = classify(
             RESPONSE_RULES,
@@ -359,6 +359,7 @@ class SendGrid:
             ),
             fields=fields,
             retry_after=self._parse_pause(response.headers),
+            scope=scope,
         )
         is_message_level = fields and not any(f.startswith("personalizations") for f in fields)
         return RequestResult(
@@ -369,7 +370,8 @@ class SendGrid:
         self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
         """Return what all recipients share, with ``tag`` in unsubscribe URLs. Raises ValueError."""
-        body: dict[str, Any] = {"from": _address(self._sender.name, self._sender.address)}
+        sender = sender_of(message, default=self.sender)
+        body: dict[str, Any] = {"from": _address(sender.name, sender.address)}
         if message.subject is not None:
             body["subject"] = message.subject
         reply_address = reply_to(message, default=self.reply_to)

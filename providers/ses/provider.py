@@ -25,7 +25,7 @@ from ..contract import (
     seconds_to_send,
 )
 from ..http import Request
-from ..mail import AttachmentFile, attachment_files, cannot_build
+from ..mail import AttachmentFile, SenderScopes, attachment_files, cannot_build
 from ..mime import build_mail
 from . import webhooks
 from .responses import RULES
@@ -42,7 +42,7 @@ def base_url_of(values: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SES:
+class SES(SenderScopes):
     """Provider that sends email through one SES account in one region."""
 
     credentials: Credentials
@@ -80,7 +80,7 @@ class SES:
             response = await http_client.send(self.signed(PATH, body, now=now, timeout=left))
         message_id = accepted_id(response, _MESSAGE_ID)
         if message_id is None:
-            raise classify_response(RULES, response, now=self.clock())
+            raise classify_response(RULES, response, now=self.clock(), scope=request.scope)
         return SendResult(provider_id=message_id, response=ProviderResponse(status=response.status))
 
     def signed(self, path: str, body: bytes | None, *, now: datetime, timeout: float) -> Request:

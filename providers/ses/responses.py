@@ -39,6 +39,7 @@ RULES: Sequence[ErrorRule] = (
         ("MailFromDomainNotVerifiedException",),
         Kind.UNAVAILABLE,
         "The MAIL FROM domain of the sender isn't verified with SES.",
+        is_of_scope=True,
     ),
     ErrorRule(
         ("NotFoundException", "ConfigurationSetDoesNotExistException"),
@@ -53,6 +54,7 @@ RULES: Sequence[ErrorRule] = (
         words=r"not verified",
         # Of a recipient, in an account that SES hasn't let out of its sandbox.
         reach=Reach.UNCERTAIN,
+        is_of_scope=True,
     ),
     ErrorRule(
         ("MessageRejected",),

@@ -24,7 +24,7 @@ from notifyproject.platform.egress import Deadline
 
 from ..contract import NotAttemptedError, SendRequest, SendResult, account_name, is_expired
 from ..http import INVALID_CONFIGURATION, excerpt
-from ..mail import cannot_build, fetch_attachments
+from ..mail import SenderScopes, cannot_build, fetch_attachments
 from ..mail_replies import Reply, Step, Subject
 from ..mime import Mail, build_mail
 from .connection import Connection
@@ -48,7 +48,7 @@ STEPS: Mapping[type[Exception], Step] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class SMTP:
+class SMTP(SenderScopes):
     """An SMTP server. Connections stay open between messages; the last used is used first."""
 
     sender: str
@@ -92,13 +92,13 @@ class SMTP:
                 raise cannot_build() from error
             if is_expired(request, now=self.clock()):
                 raise NotAttemptedError
-            self._deliver(encoded, deadline)
+            self._deliver(encoded, deadline, scope=request.scope)
         return SendResult(
             provider_id=encoded.message_id,
             response=ProviderResponse(status=250),
         )
 
-    def _deliver(self, mail: Mail, deadline: Deadline) -> None:
+    def _deliver(self, mail: Mail, deadline: Deadline, *, scope: str | None) -> None:
         idle = self._idle[os.getpid()]
         connection = idle.pop() if idle else Connection(fail_silently=False, **self.options)
         try:
@@ -113,6 +113,7 @@ class SMTP:
                     has_sent_data=has_sent_data,
                     is_greeted=is_greeted,
                     deadline=deadline,
+                    scope=scope,
                 ) from error
             raise
         idle.append(connection)
@@ -156,11 +157,16 @@ def _is_about_session(code: int, text: str, *, error: Exception) -> bool:
 
 
 def _classify_error(
-    error: Exception, *, has_sent_data: bool, is_greeted: bool, deadline: Deadline
+    error: Exception,
+    *,
+    has_sent_data: bool,
+    is_greeted: bool,
+    deadline: Deadline,
+    scope: str | None,
 ) -> ProviderError:
     reply = _parse_reply(error)
     if reply is not None:
-        return _classify_reply(*reply, error=error, has_sent_data=has_sent_data)
+        return _classify_reply(*reply, error=error, has_sent_data=has_sent_data, scope=scope)
     if has_sent_data:
         return TransientError(
             "The SMTP server stopped responding while it received the message.",
@@ -203,13 +209,13 @@ def _parse_reply(error: Exception) -> tuple[int, str] | None:
 
 
 def _classify_reply(
-    code: int, text: str, *, error: Exception, has_sent_data: bool
+    code: int, text: str, *, error: Exception, has_sent_data: bool, scope: str | None
 ) -> ProviderError:
     """Return the error for a reply other than an acceptance."""
     step = STEPS.get(type(error), Step.CONNECTION)
     reply = Reply(step=step, status=code, text=text)
     if code in ERROR_REPLIES and not (has_sent_data and step is Step.CONNECTION):
-        return classify_reply(reply)
+        return classify_reply(reply, scope=scope)
     # After a whole message, an invalid reply is ambiguous.
     return TransientError(
         f"The SMTP server sent an invalid reply. ({code})",

@@ -31,6 +31,8 @@ class ReplyRule:
     subjects: Sequence[Subject] = tuple(Subject)
     reach: Reach | None = None
     """None: that of ``kind``."""
+    is_of_scope: bool = False
+    """It is about the sender, or possibly: that of a brand affects no other message."""
 
     def matches(self, reply: Reply, subject: Subject) -> bool:
         """Return whether a reply meets all conditions of the rule."""
@@ -83,6 +85,7 @@ RULES: tuple[ReplyRule, ...] = (
         "The SMTP server rejected the configured sender.",
         steps=(Step.SENDER,),
         subjects=tuple(set(Subject) - {Subject.CONTENT}),
+        is_of_scope=True,
     ),
     ReplyRule(
         "4yz to the sender, about the account",
@@ -100,6 +103,7 @@ RULES: tuple[ReplyRule, ...] = (
         steps=_LATER,
         subjects=(Subject.ACCOUNT,),
         reach=Reach.UNCERTAIN,
+        is_of_scope=True,
     ),
     ReplyRule(
         "4yz or 5yz about a busy mailbox",
@@ -168,8 +172,8 @@ RULES: tuple[ReplyRule, ...] = (
 """The first match applies."""
 
 
-def classify_reply(reply: Reply) -> ProviderError:
-    """Return the error for a reply with a status of ERROR_REPLIES."""
+def classify_reply(reply: Reply, *, scope: str | None = None) -> ProviderError:
+    """Return the error for a reply with a status of ERROR_REPLIES, to a request with a scope."""
     subject = reply.subject
     rule = next(rule for rule in RULES if rule.matches(reply, subject))
     return build_error(
@@ -180,5 +184,6 @@ def classify_reply(reply: Reply) -> ProviderError:
             status=reply.status, code=reply.enhanced_code, excerpt=excerpt(reply.text)
         ),
         retry_after=None,
+        scope=scope if rule.is_of_scope else None,
         reach=rule.reach,
     )

@@ -53,6 +53,7 @@ RULES: Sequence[ResponseRule] = (
         Kind.UNAVAILABLE,
         "SparkPost rejected the configured sender's domain.",
         field="7001|1902",
+        is_of_scope=True,
     ),
     ResponseRule(
         (400, 422),

@@ -168,7 +168,10 @@ def test_what_has_no_effect_is_told(settings: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PROVIDER_UK_API_KEY", "SG.12345")
     assert [(str(found.id), found.msg) for found in checks.provider_accounts()] == [
         ("notifications.W007", "PROVIDER_UK_API_KEY is no variable of a declared account."),
-        ("notifications.I001", "The account eu isn't in EMAIL_PROVIDER: nothing is sent by it."),
+        (
+            "notifications.I001",
+            "The account eu isn't in EMAIL_PROVIDER: it sends only for brands that name it.",
+        ),
     ]
 
 
