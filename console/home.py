@@ -21,6 +21,7 @@ from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
 from monitoring.models import AlertRule
 from monitoring.provider_health import ProviderHealth
 from monitoring.workers import SWEEP_TASK, scheduled_interval
+from notifications.catalog import designs
 from rooms import registry as rooms
 
 from . import problems
@@ -63,12 +64,14 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     outages = problems.find_outages(
         healths, work=backlog, failures=failures, incidents=open_incidents, now=now
     )
+    design = designs.current()
     found = problems.issues(
         backlog=backlog,
         failures=recent,
         sent=monitoring_dashboard.recently_sent(since=since, now=now),
         out={outage.channel for outage in outages},
         rooms=rooms.find_rooms().values(),
+        brands={name: design.brand(name) for name in design.brands},
         now=now,
     )
     mutes = {mute["_id"]: mute for mute in incidents.mutes(now=now)}

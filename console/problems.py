@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from domain.channels import Channel
 from domain.errors import FailureCode
+from domain.mailboxes import parse_mailbox
 from domain.wait_reasons import OUTAGES, as_clause
 from monitoring import incidents as incident_store
 from monitoring.dashboard import WorkSummary
@@ -21,7 +22,10 @@ from monitoring.documents import IncidentDocument
 from monitoring.failure_groups import FailureCount, FailureCounts
 from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
+from notifications.catalog.designs import BrandRequest
+from providers import senders
 from providers.labels import provider_name
+from providers.registry import can_send
 from rooms.registry import Room
 
 from .texts.failure_codes import explain_cause
@@ -251,17 +255,20 @@ def issues(
     sent: Mapping[Channel, int],
     out: Collection[Channel] = (),
     rooms: Iterable[Room] = (),
+    brands: Mapping[str, BrandRequest] | None = None,
     now: datetime,
 ) -> list[Issue]:
     """Return the problems that need an operator, the most urgent first.
 
     ``failures`` and ``sent`` are those of the last RECENT. ``out`` are the channels of outages,
-    which explain their failures. Of ``rooms``, those are a problem that staff didn't disable.
+    which explain their failures. Of ``rooms``, those are a problem that staff didn't disable, and
+    of ``brands``, those that the settings don't let send.
     """
     found = [
         *_backlog_issues(backlog, now),
         *_failure_issues(failures, sent, out),
         *_room_issues([room for room in rooms if room.is_gone]),
+        *_brand_issues(brands or {}),
     ]
     return sorted(found, key=lambda issue: issue.color != "danger")
 
@@ -326,6 +333,26 @@ def _room_issues(gone: Sequence[Room]) -> Iterator[Issue]:
             text=f"{count_of(len(more), 'other room')} disabled",
             advice="Messages to them fail. The page Rooms has the reason of each.",
         )
+
+
+def _brand_issues(brands: Mapping[str, BrandRequest]) -> Iterator[Issue]:
+    for name, brand in brands.items():
+        gone = [
+            account
+            for channel, accounts in brand.accounts.items()
+            for account in accounts
+            if not can_send(account, Channel(channel))
+        ]
+        obstacles = [f"{account} isn't configured" for account in dict.fromkeys(gone)]
+        if brand.sender is not None and not senders.is_allowed(parse_mailbox(brand.sender)):
+            obstacles.insert(0, "its sender isn't one of EMAIL_SENDERS")
+        if obstacles:
+            yield Issue(
+                key=f"brand:{name}",
+                color="danger",
+                text=f"Brand {brand.name}: {', '.join(obstacles)}",
+                advice="Its messages wait if nothing else may send them. Correct the settings.",
+            )
 
 
 def _is_problem(group: FailureCount, share: float, *, needs_operator: bool) -> bool:

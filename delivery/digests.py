@@ -367,7 +367,15 @@ def _group_of(claimed: ClaimedDelivery, *, key: str | None) -> str:
         claimed.recipient.address(claimed.channel) or "",
         ",".join(sorted(claimed.recipient.device_ids)) if is_personal else "",
         key or "",
+        # No company's message is in another one's digest.
+        _brand_of(claimed) or "",
     )
+
+
+def _brand_of(claimed: ClaimedDelivery) -> str | None:
+    """Return the brand of a delivery. A room's digest has the messages of all brands, and none."""
+    look = claimed.content.look
+    return look.brand if look is not None and claimed.channel.is_personal else None
 
 
 def _close(closings: Sequence[Closing], clock: Clock) -> None:
@@ -591,11 +599,16 @@ def _compose(
     newest, problems = members[-1], ProblemCollector()
     try:
         content = compose_content(
-            NotificationRequest(type=closing.document["type"], data=_data(closing, members, now)),
+            NotificationRequest(
+                type=closing.document["type"],
+                data=_data(closing, members, now),
+                brand=_brand_of(newest),
+            ),
             type_config=type_config,
             recipient=_recipient_of(newest),
             channels=[newest.channel],
             problems=problems,
+            accepted=newest.content.look,
         )
     except Exception as error:
         # A defect of one digest must not hold up the others of its batch.

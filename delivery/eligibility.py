@@ -1,6 +1,6 @@
 """Decides which claimed deliveries may be sent now: expiry, suppression, quiet hours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -151,12 +151,15 @@ def filter_eligible(
     *,
     now: datetime,
     has_provider: bool,
+    own_providers: Collection[str] = (),
     with_quiet_hours: bool = True,
     with_soft_bounces: bool = False,
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Return the deliveries that can be sent now, and the reasons why the others can't.
 
-    ``with_soft_bounces``: those whose address has soft bounces are marked.
+    ``has_provider``: the channel has one. ``own_providers`` are the references of deliveries that
+    others send, by their brand. ``with_soft_bounces``: those whose address has soft bounces are
+    marked.
     """
     addresses = {
         (c.channel.value, address)
@@ -182,7 +185,7 @@ def filter_eligible(
                 notification_zone=claimed.recipient.timezone,
             ),
             refusal=_refusal_of(claimed, snapshot),
-            has_provider=has_provider,
+            has_provider=has_provider or claimed.reference in own_providers,
         )
         if reason is None:
             own = (claimed.channel.value, claimed.recipient.address(claimed.channel) or "")

@@ -4,7 +4,7 @@ Such a repeat can't reach a recipient twice, so the type's policy for unknown ou
 apply while the provider remembers the key of the first attempt.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,6 +17,8 @@ from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.recovery import UnknownOutcome
 from providers.contract import IdempotentProvider, Provider
 from providers.registry import all_providers_for
+
+from .accounts import BatchProviders, brand_providers
 
 MARGIN = timedelta(minutes=1)
 """Time before the end of a window in which no request of a repeat begins: a request takes up to
@@ -34,18 +36,21 @@ class Repeat:
 
 
 def find_repeats(
-    claims: Sequence[ClaimedDelivery], *, providers: Sequence[Provider], now: datetime
+    claims: Sequence[ClaimedDelivery], *, providers: BatchProviders, now: datetime
 ) -> tuple[Mapping[str, Repeat], list[NotSent]]:
     """Return what claims repeat, by reference, and those that a repeat would now double.
 
     Without an ambiguous attempt at an idempotent provider, nothing is read.
     """
     windows = _windows(providers)
-    unrepeatable = _of_gone_accounts(claims, {provider.name for provider in providers})
+    unrepeatable = _of_gone_accounts(claims, providers)
     by_delivery = {
         _delivery(claimed): claimed
         for claimed in claims
-        if windows and not claimed.channel.has_devices and claimed.ambiguous_provider in windows
+        if windows
+        and not claimed.channel.has_devices
+        and claimed.ambiguous_provider in windows
+        and _is_sent_by(claimed, providers)
     }
     found = find_series(by_delivery.keys())
     repeats: dict[str, Repeat] = {}
@@ -63,7 +68,11 @@ def find_repeats(
 def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[UnknownOutcome]:
     """Return the unknown outcomes that a repeat resolves without a duplicate."""
     channels = {outcome.channel for outcome in outcomes}
-    windows = _windows([each for channel in channels for each in all_providers_for(channel)])
+    windows = _windows(
+        each
+        for channel in channels
+        for each in (*all_providers_for(channel), *brand_providers(channel))
+    )
     by_delivery = {
         AmbiguousDelivery(
             notification_id=outcome.notification_id,
@@ -87,11 +96,13 @@ def policy_of(type_slug: str) -> retry.UnknownPolicy:
     return kind.on_unknown if kind else retry.UnknownPolicy.FAIL
 
 
-def _windows(providers: Sequence[Provider]) -> dict[str, timedelta]:
+def _windows(providers: Iterable[Provider]) -> dict[str, timedelta]:
     return {p.name: p.idempotency for p in providers if isinstance(p, IdempotentProvider)}
 
 
-def _of_gone_accounts(claims: Sequence[ClaimedDelivery], names: Collection[str]) -> list[NotSent]:
+def _of_gone_accounts(
+    claims: Sequence[ClaimedDelivery], providers: BatchProviders
+) -> list[NotSent]:
     """Return the repeats of accounts that are no longer among the providers.
 
     Another account takes the message for a new one, which only the type may allow.
@@ -100,10 +111,15 @@ def _of_gone_accounts(claims: Sequence[ClaimedDelivery], names: Collection[str])
         NotSent(claimed, DeliveryStatus.FAILED, FailureCode.OUTCOME_UNKNOWN, GONE)
         for claimed in claims
         if claimed.ambiguous_provider
-        and claimed.ambiguous_provider not in names
+        and not _is_sent_by(claimed, providers)
         and not claimed.channel.has_devices
         and policy_of(claimed.type) is retry.UnknownPolicy.FAIL
     ]
+
+
+def _is_sent_by(claimed: ClaimedDelivery, providers: BatchProviders) -> bool:
+    """Return whether the account of an ambiguous attempt still sends a delivery."""
+    return any(each.name == claimed.ambiguous_provider for each in providers.of(claimed))
 
 
 def _delivery(claimed: ClaimedDelivery) -> AmbiguousDelivery:

@@ -7,6 +7,7 @@ reason is stored. Each poison candidate is sent alone.
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Self
 
@@ -23,10 +24,12 @@ from notifications.store.claims import ClaimedDelivery, NotSent
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
-from providers.contract import Provider, SelectiveProvider
+from providers import senders
+from providers.contract import Message, SelectiveProvider, SendTarget
 from providers.registry import providers_for
 
 from . import (
+    accounts,
     daily_units,
     digests,
     eligibility,
@@ -39,6 +42,7 @@ from . import (
     targets,
     texts,
 )
+from .accounts import BatchProviders
 from .runtime import SendingRuntime
 from .send_loop import SendLoop
 from .sending import PreparedDelivery
@@ -130,12 +134,16 @@ def _deliver(
         group = [claimed for claimed in claims if claimed.is_test is is_test]
         if not group:
             continue
-        providers = providers_for(channel, test=is_test)
+        usual = providers_for(channel, test=is_test)
+        providers = (
+            accounts.BatchProviders(usual=usual)
+            if is_test
+            else accounts.providers_of(group, channel, usual=usual)
+        )
         deliveries = _prepare(runtime, group, channel, clock, report, providers=providers)
         if deliveries:
             loop = SendLoop(
                 runtime,
-                providers,
                 clock,
                 report,
                 on_started=on_started,
@@ -151,15 +159,17 @@ def _prepare(
     clock: Clock,
     report: BatchReport,
     *,
-    providers: Sequence[Provider],
+    providers: BatchProviders,
 ) -> list[PreparedDelivery]:
     separate, digested = digests.join_digests(claims, now=clock())
     ready, ineligible = eligibility.filter_eligible(
         separate,
         now=clock(),
-        has_provider=bool(providers),
+        has_provider=bool(providers.usual),
+        own_providers=providers.own,
         with_soft_bounces=any(map(feedback.clears_soft_bounces, providers)),
     )
+    ready, without_account = accounts.hold_without_account(ready, providers, now=clock())
     repeats, unrepeatable = idempotency.find_repeats(ready, providers=providers, now=clock())
     if unrepeatable:
         known = {unsent.claimed.reference for unsent in unrepeatable}
@@ -170,7 +180,9 @@ def _prepare(
         paced = rooms.pace(ready, runtime.rates, late=late, now=clock())
         digested += digests.join_rooms(paced.crowded, now=clock())
     ready = list(paced.allowed)
-    resolved = targets.resolve_targets(ready, channel=channel, providers=providers, now=clock())
+    resolved = targets.resolve_targets(
+        ready, channel=channel, providers=providers.usual, now=clock()
+    )
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [delivery for delivery in with_targets if delivery.notification_id in messages]
@@ -193,6 +205,7 @@ def _prepare(
     digested += digests.join_over_limit(limited.digested, now=clock())
     not_sent = [
         *ineligible,
+        *without_account,
         *paced.waiting,
         *unrepeatable,
         *resolved.not_sent,
@@ -210,12 +223,23 @@ def _prepare(
             claimed=claimed,
             message=messages[claimed.notification_id].message,
             secret=messages[claimed.notification_id].secret,
-            targets=tuple(resolved.targets[claimed.reference]),
+            targets=_with_sender(
+                resolved.targets[claimed.reference], messages[claimed.notification_id].message
+            ),
+            providers=providers.of(claimed),
             repeats=repeats.get(claimed.reference),
             quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
         for claimed in allowed
     ]
+
+
+def _with_sender(targets: tuple[SendTarget, ...], message: Message) -> tuple[SendTarget, ...]:
+    """Return targets that name the sender of their brand, if it isn't the installation's."""
+    sender = message.sender
+    if sender is None or sender.address.lower() == senders.own_sender().address.lower():
+        return targets
+    return tuple(replace(target, sender=sender.address.lower()) for target in targets)
 
 
 def channel_threads() -> int:

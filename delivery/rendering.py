@@ -17,12 +17,15 @@ from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.encrypted_content import decrypt
 from notifyproject.platform.encryption import DecryptionError
 from privacy import unsubscribe
+from providers import senders
 from providers.contract import Message
 
+from .accounts import wait_for_settings
 from .eligibility import KEY_RETRY_DELAY, defer_or_fail
 
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
+NOT_ALLOWED = "The sender of its brand isn't one of EMAIL_SENDERS here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,11 @@ def render_batch(
                 content=claimed.content,
                 encrypted=claimed.encrypted_content,
             )
-            messages[claimed.notification_id] = RenderedMessage(
-                _message(claimed, secret, now), secret
-            )
+            message = _message(claimed, secret, now)
+            if message.sender is not None and not senders.is_allowed(message.sender):
+                not_sent.append(wait_for_settings(claimed, NOT_ALLOWED, now=now))
+                continue
+            messages[claimed.notification_id] = RenderedMessage(message, secret)
         except (engine.TemplateError, SecretExpiredError) as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
             not_sent.append(NotSent(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))

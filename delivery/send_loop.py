@@ -49,10 +49,13 @@ MAX_SEND_SECONDS = 60.0
 class _Lane:
     """The waiting deliveries of the provider that they prefer, for whose room and rate they wait.
 
-    Providers that accept different targets have a lane each, so that a slow one delays no other.
+    Providers that accept different targets have a lane each, and so have the accounts of brands, so
+    that a slow one delays no other.
     """
 
     provider: Provider
+    providers: tuple[Provider, ...]
+    """What may send its deliveries, in the order of failover."""
     window: SendWindow
     next_start: float
     """When its rate allows the next send, on the monotonic clock."""
@@ -65,7 +68,6 @@ class SendLoop:
     def __init__(
         self,
         runtime: SendingRuntime,
-        providers: Sequence[Provider],
         clock: Clock,
         report: BatchReport,
         *,
@@ -73,7 +75,6 @@ class SendLoop:
         on_in_flight: Callable[[BatchReport], None],
     ) -> None:
         self._runtime = runtime
-        self._providers = providers
         self._clock = clock
         self._report = report
         self._on_started = on_started
@@ -112,14 +113,17 @@ class SendLoop:
                 self._collect_answers(MAX_SEND_SECONDS)
 
     def _lanes_of(self, deliveries: Sequence[PreparedDelivery]) -> list[_Lane]:
-        lanes: dict[str, tuple[Provider, list[PreparedDelivery]]] = {}
+        lanes: dict[tuple[str, int], tuple[Provider, list[PreparedDelivery]]] = {}
         for delivery in deliveries:
-            provider = routing.preferred_provider(self._providers, delivery.targets)
-            lanes.setdefault(provider.account, (provider, []))[1].append(delivery)
+            provider = routing.preferred_provider(delivery.providers, delivery.targets)
+            # Deliveries with the same providers have the same tuple.
+            key = (provider.account, id(delivery.providers))
+            lanes.setdefault(key, (provider, []))[1].append(delivery)
         now = time.monotonic()
         return [
             _Lane(
                 provider,
+                some[0].providers,
                 self._runtime.windows.of(provider),
                 now,
                 deque(group_by_request(provider, some)),
@@ -164,7 +168,7 @@ class SendLoop:
         """Route the groups, record the start of each attempt, and hand them to the event loop."""
         if not groups:
             return
-        now, names = self._clock(), [provider.name for provider in self._providers]
+        now, names = self._clock(), [provider.name for provider in lane.providers]
         began = time.monotonic()
         unused = sum(map(request_count, groups))
         ended: list[NotSent] = []
@@ -175,7 +179,7 @@ class SendLoop:
             routes, not_sent = routing.choose_routes(
                 self._runtime,
                 [delivery.claimed for delivery in by_reference.values()],
-                providers=self._providers,
+                providers=lane.providers,
                 targets={
                     reference: delivery.targets for reference, delivery in by_reference.items()
                 },
@@ -248,7 +252,7 @@ class SendLoop:
             else:
                 held.append(unsent)
         for account, some in kept.items():
-            lane = self._lane_of(account)
+            lane = self._lane_of(account, origin.providers)
             groups = group_by_request(lane.provider, [delivery for _, delivery in some])
             if lane is origin:
                 lane.waiting.extendleft(reversed(groups))
@@ -259,12 +263,12 @@ class SendLoop:
             self._runtime.rate_waits.setdefault(account, set()).add(self)
         return held
 
-    def _lane_of(self, account: str) -> _Lane:
+    def _lane_of(self, account: str, providers: tuple[Provider, ...]) -> _Lane:
         for lane in self._lanes:
-            if lane.provider.account == account:
+            if lane.provider.account == account and lane.providers is providers:
                 return lane
-        provider = next(p for p in self._providers if p.account == account)
-        lane = _Lane(provider, self._runtime.windows.of(provider), time.monotonic())
+        provider = next(p for p in providers if p.account == account)
+        lane = _Lane(provider, providers, self._runtime.windows.of(provider), time.monotonic())
         self._lanes.append(lane)
         return lane
 

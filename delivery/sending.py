@@ -52,6 +52,8 @@ class PreparedDelivery:
     claimed: ClaimedDelivery
     message: Message
     targets: tuple[SendTarget, ...]
+    providers: tuple[Provider, ...] = ()
+    """What may send it, in the order of failover."""
     secret: SensitiveContent | None = None
     """Sensitive values to mask if the provider repeats them in its response."""
     others_at: datetime | None = None

@@ -13,6 +13,7 @@ from access.clients import registry
 from access.documents import API_CLIENTS
 from callbacks.documents import CALLBACKS
 from delivery import circuit_breaker, provider_pauses
+from delivery.accounts import brand_providers
 from delivery.circuit_breaker import CircuitState
 from delivery.heartbeats import last_sweep
 from domain.channels import Channel
@@ -396,7 +397,9 @@ def _detect_overridden_approvals(rule: Rule, now: datetime) -> Iterator[Finding]
 
 def _channels_of_providers() -> dict[str, str]:
     return {
-        provider.name: channel.value for channel in Channel for provider in providers_for(channel)
+        provider.name: channel.value
+        for channel in Channel
+        for provider in (*providers_for(channel), *brand_providers(channel))
     }
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from django.conf import settings
 
 from delivery import circuit_breaker, provider_pauses, rate_limiter
+from delivery.accounts import brand_providers
 from delivery.circuit_breaker import CircuitState, State
 from delivery.provider_pauses import Pause
 from delivery.rate_limiter import RateStatus
@@ -86,7 +87,10 @@ class ProviderHealth:
 
 
 def provider_health(*, now: datetime) -> list[ProviderHealth]:
-    """Return the health of each configured provider, by channel, without the sandbox."""
+    """Return the health of each provider that sends, by channel, without the sandbox.
+
+    Those are the channels' own, and the accounts of brands.
+    """
     known = _configured()
     circuits, pauses = circuit_breaker.circuit_states(now=now), provider_pauses.pauses()
     accounts = [provider.account for _, provider in known]
@@ -160,7 +164,7 @@ def _configured() -> list[tuple[Channel, Provider]]:
         (channel, provider)
         for channel in Channel
         if not channel.is_inbox
-        for provider in providers_for(channel)
+        for provider in (*providers_for(channel), *brand_providers(channel))
     ]
 
 

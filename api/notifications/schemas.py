@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from devices.models import Platform
 from domain.channels import Channel
+from domain.channels.spec import Shape
 from domain.content import InterruptionLevel
 from domain.plans import Until
 from domain.sms import Encoding
@@ -43,6 +44,7 @@ from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.store.reading import content_of, recipient_of
 from notifications.validation import ChannelNames
+from providers import senders
 from providers.contract import Message
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
@@ -478,6 +480,10 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
     """Number of its step; null without a plan."""
     opens_at: datetime | None = None
     """When its step begins, unless the recipient is reached before."""
+    sender: Annotated[str | None, Meta(examples=["Acme <hello@acme.example>"])] = None
+    """Of an email: its brand's, or the installation's."""
+    reply_to: Annotated[str | None, Meta(examples=["help@acme.example"])] = None
+    """Of an email: the request's or its brand's; null: the installation's, or `sender`."""
     subject: Annotated[str | None, Meta(examples=["Paid"])] = None
     text: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     html: str | None = None
@@ -536,14 +542,16 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
 
 def channel_preview_view(shown: ChannelPreview, *, is_time_hidden: bool) -> ChannelPreviewView:
     """Return a channel's message as the API shows it."""
-    fields = ("subject", "text", "html", "image_url", "deep_link")
+    fields = ("reply_to", "subject", "text", "html", "image_url", "deep_link")
     message = shown.message
+    is_mail = shown.channel.spec.shape is Shape.MAIL
     return ChannelPreviewView(
         channel=shown.channel,
         would_send=shown.not_sent_reason is None,
         reason=shown.not_sent_reason,
         step=shown.step,
         opens_at=None if is_time_hidden else shown.opens_at,
+        sender=str(message.sender or senders.own_sender()) if message and is_mail else None,
         **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
         sms=_text_view(message) if message and message.units is not None else None,

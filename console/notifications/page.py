@@ -1,6 +1,6 @@
 """The page of one notification: what happened, what to do now, and the timeline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,12 +23,14 @@ from notifications.actions.actions import correctable_channels
 from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import RetryChoice, liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk, RiskKind
+from notifications.content import looks
+from notifications.content.engine import TemplateError
 from notifications.documents.notification import (
     DeliveryDocument,
     NotificationDocument,
 )
 from notifications.models import Notification
-from notifications.store.reading import current_hold, recipient_of
+from notifications.store.reading import content_of, current_hold, recipient_of
 from notifications.store.removal import is_content_removed
 from notifyproject.platform import doc_pages, tracing
 from providers.labels import provider_name
@@ -442,8 +444,27 @@ def _facts(document: NotificationDocument) -> list[tuple[str, str]]:
         ("Request ID", document.get("request_id")),
         ("Trace ID", tracing.trace_id(document.get("traceparent"))),
         ("Template", f"{template}, version {version}" if template and version else template),
+        *_brand(document),
     )
     return [(label, value) for label, value in facts if value]
+
+
+def _brand(document: NotificationDocument) -> Iterator[tuple[str, str]]:
+    """Yield the brand, and what it says about the sender and the accounts that send."""
+    look = content_of(document).look
+    try:
+        brand = looks.brand_of(look)
+    except TemplateError:
+        return
+    if look is None or brand is None:
+        return
+    yield "Brand", f"{brand.name} ({look.brand})"
+    if (sender := looks.sender_of(look)) is not None:
+        yield "Sender", str(sender)
+    if brand.reply_to is not None and document["content"].get("reply_to") is None:
+        yield "Replies to", brand.reply_to
+    for channel, accounts in brand.accounts.items():
+        yield f"Accounts for {channel}", ", ".join(map(provider_name, accounts))
 
 
 def _origin(document: NotificationDocument, client: str) -> list[tuple[str, str | None]]:

@@ -7,7 +7,8 @@ from bson import ObjectId
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from delivery import circuit_breaker, eligibility, provider_pauses
+from delivery import accounts, circuit_breaker, eligibility, provider_pauses
+from delivery.accounts import BatchProviders
 from delivery.circuit_breaker import CircuitState, State
 from delivery.provider_pauses import Pause
 from delivery.targets import resolve_targets
@@ -27,6 +28,8 @@ from ..widgets.formats import clock
 from ..widgets.waits import pause_text
 
 S = DeliveryStatus
+Providers = Mapping[tuple[Channel, bool], BatchProviders]
+"""What may send deliveries, by their channel and whether they are tests."""
 Obstacles = Mapping[tuple[ObjectId, Channel], SafeString | str]
 ENDS: Mapping[DeliveryStatus, str] = {
     S.SUPPRESSED: "suppressed",
@@ -53,8 +56,9 @@ def find_obstacles(documents: Sequence[NotificationDocument], *, now: datetime) 
     ]
     if not pending:
         return {}
-    outages = _outages(now=now)
-    refused = _refused([claimed for _, claimed, _ in pending], now=now)
+    providers = _providers_of([claimed for _, claimed, _ in pending])
+    outages = _outages(providers, now=now)
+    refused = _refused([claimed for _, claimed, _ in pending], providers, now=now)
     found: dict[tuple[ObjectId, Channel], SafeString | str] = {}
     for document, claimed, delivery in pending:
         refusal = refused.get(claimed.reference)
@@ -62,7 +66,7 @@ def find_obstacles(documents: Sequence[NotificationDocument], *, now: datetime) 
         if refusal is not None and refusal.status is not S.PENDING:
             text = f"it would be {ENDS[refusal.status]}: {_phrase(refusal.reason)}"
         if text is None and not claimed.is_test:
-            text = outages.get(claimed.channel)
+            text = outages.get(_names(providers[claimed.channel, False].of(claimed)))
         if text is None and refusal is not None:
             text = _wait(refusal, now=now)
         text = text or _limit(document, delivery, now=now)
@@ -71,19 +75,32 @@ def find_obstacles(documents: Sequence[NotificationDocument], *, now: datetime) 
     return found
 
 
-def _refused(claims: Sequence[ClaimedDelivery], *, now: datetime) -> dict[str, NotSent]:
+def _providers_of(claims: Sequence[ClaimedDelivery]) -> Providers:
+    """Return what may send deliveries, by their channel and whether they are tests."""
+    found: dict[tuple[Channel, bool], BatchProviders] = {}
+    for channel, is_test in {(claim.channel, claim.is_test) for claim in claims}:
+        usual = providers_for(channel, test=is_test)
+        own = [claim for claim in claims if claim.channel is channel and not is_test]
+        found[channel, is_test] = accounts.providers_of(own, channel, usual=usual)
+    return found
+
+
+def _refused(
+    claims: Sequence[ClaimedDelivery], providers: Providers, *, now: datetime
+) -> dict[str, NotSent]:
     """Return why the engine wouldn't send deliveries now, by reference."""
     found: list[NotSent] = []
-    for channel, is_test in {(claim.channel, claim.is_test) for claim in claims}:
-        providers = providers_for(channel, test=is_test)
+    for (channel, is_test), own in providers.items():
         ready, not_sent = eligibility.filter_eligible(
             [claim for claim in claims if (claim.channel, claim.is_test) == (channel, is_test)],
             now=now,
-            has_provider=bool(providers),
+            has_provider=bool(own.usual),
+            own_providers=own.own,
         )
-        found += not_sent
+        ready, without_account = accounts.hold_without_account(ready, own, now=now)
+        found += [*not_sent, *without_account]
         if channel.has_devices and ready:
-            resolved = resolve_targets(ready, channel=channel, providers=providers, now=now)
+            resolved = resolve_targets(ready, channel=channel, providers=own.usual, now=now)
             found += resolved.not_sent
     return {delivery.claimed.reference: delivery for delivery in found}
 
@@ -98,17 +115,21 @@ def _phrase(sentence: str) -> str:
     return f"{sentence[:1].lower()}{sentence[1:]}".rstrip(".")
 
 
-def _outages(*, now: datetime) -> dict[Channel, SafeString | str]:
-    """Return why no provider of a channel sends, by channel."""
+def _outages(providers: Providers, *, now: datetime) -> dict[tuple[str, ...], SafeString | str]:
+    """Return why none of the providers of a delivery sends, by their names."""
     pauses = provider_pauses.pauses()
     circuits = {state.name: state for state in circuit_breaker.circuit_states(now=now) or ()}
-    found: dict[Channel, SafeString | str] = {}
-    for channel in Channel:
-        providers = providers_for(channel)
-        blocks = [_outage(provider, pauses, circuits, now=now) for provider in providers]
-        if blocks and all(blocks):
-            found[channel] = next(block for block in blocks if block)
+    found: dict[tuple[str, ...], SafeString | str] = {}
+    for own in providers.values():
+        for some in (own.usual, *own.own.values()):
+            blocks = [_outage(provider, pauses, circuits, now=now) for provider in some]
+            if blocks and all(blocks):
+                found[_names(some)] = next(block for block in blocks if block)
     return found
+
+
+def _names(providers: Sequence[Provider]) -> tuple[str, ...]:
+    return tuple(provider.name for provider in providers)
 
 
 def _outage(

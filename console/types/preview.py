@@ -15,7 +15,6 @@ from domain.channels import Channel
 from domain.channels.spec import Shape
 from domain.content import Content, Recipient
 from domain.countries import country_name
-from domain.mailboxes import parse_mailbox
 from domain.states import Category
 from notifications.catalog import types
 from notifications.catalog.digests import DIGEST_VARIABLE
@@ -25,6 +24,7 @@ from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
 from notifications.documents.catalog import NotificationTypeDocument
+from providers import senders
 from providers.contract import Message
 
 from .cards import Card, cards_of
@@ -48,6 +48,8 @@ class ChannelPreview:
     name: str
     icon: str
     is_default: bool
+    sender: str = ""
+    """Of an email: the brand's, or the installation's."""
     subject: str | None = None
     text: str | SafeString = ""
     html: str | None = None
@@ -99,7 +101,7 @@ def preview(
 
 def preview_of(channels: Sequence[ChannelPreview], *, problem: str | None = None) -> Preview:
     """Return messages with the names of the sender and of the site that recipients see."""
-    sender = parse_mailbox(settings.EMAIL_FROM).label
+    sender = senders.own_sender().label
     site = urlsplit(settings.WEBPUSH_HOME_URL).netloc
     return Preview(channels=channels, sender=sender, site=site, problem=problem)
 
@@ -174,6 +176,7 @@ def channel_preview(
         name=spec.label,
         icon=spec.icon,
         is_default=channel.value in document["channels"],
+        sender=str(message.sender or senders.own_sender()) if spec.shape is Shape.MAIL else "",
         subject=message.subject,
         text=_with_emphasis(message.text) if spec.has_service_window else message.text,
         html=message.html,

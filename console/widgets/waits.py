@@ -7,6 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from delivery import provider_pauses
+from delivery.accounts import brand_providers
 from delivery.provider_pauses import Pause
 from domain.channels import Channel
 from domain.wait_reasons import OUTAGES, WaitReason
@@ -62,7 +63,8 @@ def find_pauses() -> Pauses:
     paused = provider_pauses.pauses()
     found: dict[Channel, str] = {}
     for channel in Channel if paused else ():
-        names = [provider.name for provider in all_providers_for(channel)]
+        providers = (*all_providers_for(channel), *brand_providers(channel))
+        names = [provider.name for provider in providers]
         for pause in (paused[name] for name in names if name in paused):
             found.setdefault(channel, pause_text(pause))
     return found

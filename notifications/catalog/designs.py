@@ -28,10 +28,15 @@ from ..models.catalog import NAME_LENGTH, SLUG_LENGTH
 MAX_CACHED_DESIGNS = 64
 MAX_FOOTER = 500
 MAX_LOGO_WIDTH = 480
+MAX_MAILBOX = 320
+MAX_ACCOUNTS = 10
+MAX_ACCOUNT = 40
 BRAND_VARIABLE = "brand"
 """The name under which templates access the brand of their message."""
 _NEWEST = [("_id", -1)]
 
+Mailbox = Annotated[str, Meta(min_length=3, max_length=MAX_MAILBOX)]
+AccountName = Annotated[str, Meta(min_length=1, max_length=MAX_ACCOUNT)]
 Colour = Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z", examples=["#4f46e5"])]
 ImageUrl = Annotated[str, Meta(min_length=1, max_length=2048)]
 Texts = Mapping[str, Mapping[str, str]]
@@ -100,7 +105,7 @@ class Logo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class BrandRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who a message is from: name, logo, colours, and sender."""
+    """Whom a message is from: name, logo, colours, sender, and what sends it."""
 
     name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, examples=["Acme"])]
     logo: Logo | None = None
@@ -112,6 +117,25 @@ class BrandRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Annotated[str, Meta(max_length=SLUG_LENGTH)] | None,
         Meta(description="The frame of emails whose type names none; null: the built-in one."),
     ] = None
+    sender: Annotated[
+        Annotated[Mailbox, Meta(examples=["Acme <hello@acme.example>"])] | None,
+        Meta(description="The sender of emails; null: the installation's."),
+    ] = msgspec.field(name="from", default=None)
+    reply_to: Annotated[
+        Annotated[Mailbox, Meta(examples=["help@acme.example"])] | None,
+        Meta(
+            description="The reply address of messages that have none; null: `from`, or the "
+            "installation's."
+        ),
+    ] = None
+    accounts: Annotated[
+        dict[str, Annotated[list[AccountName], Meta(min_length=1, max_length=MAX_ACCOUNTS)]],
+        Meta(
+            description="By channel, the accounts of providers that send its messages, in the "
+            "order of failover. Others send none of them.",
+            examples=[{"email": ["acme_eu"]}],
+        ),
+    ] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

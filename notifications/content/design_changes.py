@@ -11,8 +11,11 @@ from urllib.parse import urlsplit
 import msgspec
 from pymongo.errors import DuplicateKeyError
 
+from domain.channels import Channel
 from domain.content import Look
+from domain.mailboxes import parse_mailbox
 from domain.states import BroadcastStatus
+from providers import accounts, registry, senders
 
 from ..catalog import designs
 from ..catalog.designs import BrandRequest, Design, Kind, TextKind
@@ -315,7 +318,39 @@ def _find_faults_of_brand(change: Change, after: Design) -> Iterator[FieldProble
             _check_image(brand.logo.dark_url, f"{pointer}/logo/dark_url", problems)
     if brand.layout is not None and brand.layout not in after.layouts:
         problems.add(f"{pointer}/layout", "unknown_layout", "Unknown layout.")
+    _check_senders(brand, pointer, problems)
+    for channel, names in brand.accounts.items():
+        _check_accounts(channel, names, f"{pointer}/accounts/{pointer_token(channel)}", problems)
     yield from problems.problems
+
+
+def _check_senders(brand: BrandRequest, pointer: str, problems: ProblemCollector) -> None:
+    for name, text in (("from", brand.sender), ("reply_to", brand.reply_to)):
+        try:
+            mailbox = parse_mailbox(text) if text is not None else None
+        except ValueError:
+            reason = "Expected one address: ada@example.com, or Ada <ada@example.com>."
+            problems.add(f"{pointer}/{name}", "invalid_email", reason)
+            continue
+        if mailbox is not None and name == "from" and not senders.is_allowed(mailbox):
+            reason = "Not the installation's sender, and none of its EMAIL_SENDERS."
+            problems.add(f"{pointer}/{name}", "sender_not_allowed", reason)
+
+
+def _check_accounts(
+    channel: str, names: Sequence[str], pointer: str, problems: ProblemCollector
+) -> None:
+    known = next((each for each in Channel if each.value == channel), None)
+    if known is None or not accounts.has_order(known):
+        reason = "Not a channel whose providers have an order of failover."
+        problems.add(pointer, "invalid_channel", reason)
+        return
+    for index, name in enumerate(names):
+        if names.index(name) < index:
+            problems.add(f"{pointer}/{index}", "duplicate", "Named twice.")
+        elif not registry.can_send(name, known):
+            reason = "No account by which this installation sends on the channel."
+            problems.add(f"{pointer}/{index}", "unknown_account", reason)
 
 
 def _check_image(url: str, pointer: str, problems: ProblemCollector) -> None:

@@ -1,13 +1,15 @@
 """What a message looks like by its design: templates with their partials, layouts, and brands."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from markupsafe import escape
 
+from domain.channels import Channel
 from domain.content import Look
+from domain.mailboxes import Mailbox, parse_mailbox
 from notifyproject import lockstep
 
 from ..catalog import designs
@@ -100,17 +102,26 @@ def has_partials(name: str, version: int) -> bool:
 
 
 def find_look(
-    *, name: str | None, version: int, brand: str | None, layout: str | None
+    *,
+    name: str | None,
+    version: int,
+    brand: str | None,
+    layout: str | None,
+    accepted: Look | None = None,
 ) -> Look | None:
     """Return the look that a message with a template, a brand, and a layout has now.
 
-    None if it has none of them and no partials, which then reads nothing. Raises
+    None if it has none of them and no partials, which then reads nothing. ``accepted`` is the look
+    of the messages in whose place it is sent: their brand may be removed by now. Raises
     UnknownBrandError.
     """
     is_dressed = brand is not None or layout is not None
     if not is_dressed and not (name and has_partials(name, version)):
         return None
-    return designs.look_of(design=designs.current(), brand=brand, layout=layout)
+    design = designs.current()
+    if accepted is not None and brand is not None and brand not in design.brands:
+        design = designs.numbered(accepted.design)
+    return designs.look_of(design=design, brand=brand, layout=layout)
 
 
 def expand(source: str, part: Part, language: str, design: Design) -> Expanded:
@@ -140,6 +151,21 @@ def brand_of(look: Look | None) -> BrandRequest | None:
     if look is None or look.brand is None:
         return None
     return _brand(look)
+
+
+def accounts_of(look: Look | None, channel: Channel) -> Sequence[str]:
+    """Return the accounts that send a brand's messages on a channel. Raises TemplateError.
+
+    Without any, the channel's providers do.
+    """
+    brand = brand_of(look)
+    return () if brand is None else brand.accounts.get(channel.value, ())
+
+
+def sender_of(look: Look | None) -> Mailbox | None:
+    """Return the sender of a brand's emails. None: the installation's. Raises TemplateError."""
+    brand = brand_of(look)
+    return parse_mailbox(brand.sender) if brand is not None and brand.sender else None
 
 
 def variables_of(look: Look | None) -> Mapping[str, Any]:

@@ -16,8 +16,8 @@ from domain.channels.spec import Role, Shape
 from domain.content import Content, Look, Recipient
 from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
-from domain.mailboxes import parse_mailbox
 from domain.zones import first_known_zone
+from providers import senders
 from providers.contract import Message, MessageLink, WhatsAppTemplateMessage
 
 from ..catalog.texts import encode_text
@@ -202,7 +202,7 @@ def render_message(
                 html=_render_html(context, subject, text, unsubscribe_url),
                 text=_append_links(context, text, unsubscribe_url),
                 unsubscribe_url=unsubscribe_url,
-                reply_to=content.reply_to,
+                **_addresses(content),
                 attachments=content.attachments,
             )
         case Shape.ALERT:
@@ -344,7 +344,7 @@ def _render_html(
         else is_right_to_left(language)
     )
     variables = {
-        **looks.layout_variables(look, parse_mailbox(settings.EMAIL_FROM).label),
+        **looks.layout_variables(look, senders.own_sender().label),
         "subject": subject or "",
         # Already escaped, by its template or here; the layout inserts it unchanged.
         "content": body,
@@ -364,6 +364,15 @@ def _render_html(
             # The message is accepted, and its design fixed: the built-in layout has all of it.
             log.warning("layout_failed", design=look.design, layout=look.layout, code=problem.code)
     return templates.get_layout(language, is_turned=is_turned).render(variables)
+
+
+def _addresses(content: Content) -> dict[str, Any]:
+    """Return the sender and the reply address of an email. Raises TemplateError."""
+    brand = looks.brand_of(content.look)
+    if brand is None:
+        return {"reply_to": content.reply_to}
+    reply_to = content.reply_to or brand.reply_to
+    return {"sender": looks.sender_of(content.look), "reply_to": reply_to}
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:

@@ -210,8 +210,12 @@ def compose_content(
     event_at: datetime | None = None,
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
+    accepted: Look | None = None,
 ) -> Content:
-    """Return the content to store. Add a problem for each invalid part."""
+    """Return the content to store. Add a problem for each invalid part.
+
+    ``accepted`` is the look of the messages in whose place it is sent.
+    """
     # A body from the request is used unchanged. Without a body, the template supplies subject and
     # body, and a subject from the request replaces the template's. Parts for single channels are
     # rendered at send time, with the template version that is published now.
@@ -222,7 +226,7 @@ def compose_content(
     data: Mapping[str, Any] = request.data
     if body is None:
         template_id, version = _resolve_template(type_config, given.template_id, problems)
-    look = _resolve_look(request, type_config, template_id, version, problems)
+    look = _resolve_look(request, type_config, template_id, version, problems, accepted=accepted)
     if template_id is not None:
         # Masked, because rendered content is stored and shown in many places.
         names = type_config.sensitive_variables | types.sensitive_variables(template_id)
@@ -264,6 +268,8 @@ def _resolve_look(
     template_id: str | None,
     version: int,
     problems: ProblemCollector,
+    *,
+    accepted: Look | None,
 ) -> Look | None:
     """Return the look of a message: its brand and layout, and the design of its partials.
 
@@ -272,7 +278,11 @@ def _resolve_look(
     brand = request.brand or type_config.brand
     try:
         look = looks.find_look(
-            name=template_id, version=version, brand=brand, layout=type_config.layout
+            name=template_id,
+            version=version,
+            brand=brand,
+            layout=type_config.layout,
+            accepted=accepted,
         )
     except UnknownBrandError:
         problems.add("/brand", "unknown_brand", "Unknown brand.")
