@@ -1,5 +1,7 @@
 """Providers: health, pause, circuit breaker and test sends."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,13 +15,16 @@ from django.utils.safestring import SafeString
 
 from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import MIN_RECIPIENTS, CircuitState, Refusals, State
+from domain.daily_units import day_of
 from domain.time import utc_now
 from monitoring import provider_health
 from monitoring.provider_health import ProviderHealth
 from notifications import validation
+from notifications.catalog.texts import total_price
 from notifications.intake import preview
 from notifications.models import ProviderState
 from notifications.receipts import lag
+from notifications.store import country_units
 from providers.accounts import account_of, spec_of
 from providers.labels import PROVIDERS
 from rooms import registry as rooms
@@ -31,6 +36,7 @@ from .widgets.columns import chip
 from .widgets.formats import clock, count_of, duration, latency, percent
 from .widgets.links import NOTIFICATION, next_page
 from .widgets.lists import ListOnlyAdmin
+from .widgets.prices import parts_and_price
 
 PAGE = "admin:notifications_providerstate_changelist"
 MAY_PAUSE, MAY_TEST = "notifications.pause_provider", "notifications.test_provider"
@@ -197,6 +203,7 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
         ],
         "warnings": _warnings(health),
         "webhook": webhook,
+        "spend": _spend(health, now) if health.channel.pays_by_part else (),
         "last_receipt": lag.newest_receipt_at(health.name) if webhook else None,
         "failed_share": percent(health.failures / health.attempts) if health.failures else "",
         "rate": _rate(health, now),
@@ -265,6 +272,17 @@ def _rate(health: ProviderHealth, now: datetime) -> str:
         limit = f"{health.current_rate:,.1f}/s now (limit {health.rate:,.0f}/s)"
     until = health.rate_status.blocked_until if health.rate_status else None
     return format_html("{}, blocked until {}", limit, clock(until, now=now)) if until else limit
+
+
+def _spend(health: ProviderHealth, now: datetime) -> Sequence[tuple[str, str]]:
+    """Return how many parts a provider sent today and this month, and what they cost."""
+    today = day_of(now)
+    days = country_units.days_since(today.replace(day=1), provider=health.name)
+    month = Counter[str]()
+    for units in days.values():
+        month.update(units)
+    sums = (("today", days.get(today, {})), (f"in {today:%B}", month))
+    return [(period, parts_and_price(total_price(units))) for period, units in sums]
 
 
 def _webhook(name: str) -> str:

@@ -20,16 +20,37 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What parts to several countries cost together."""
+
+    units: int
+    price: Price | None
+    """Of those with a known price; None if there are none."""
+    unpriced: Mapping[str, int]
+    """The other parts by country, which may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
     """The price of a part by country."""
 
     currency: str
     by_country: Mapping[str, Decimal] = field(default_factory=dict)
 
-    def price(self, country: str | None, *, units: int) -> Price | None:
-        """Return the price of a text with some parts, or None for a country without a price."""
-        amount = self.by_country.get(country or "")
-        return None if amount is None else Price(amount=amount * units, currency=self.currency)
+    def total(self, units: Mapping[str, int]) -> Total:
+        """Return the price of parts by country. The country "" has the numbers of none."""
+        known = [
+            price * units[country] for country, price in self.by_country.items() if country in units
+        ]
+        return Total(
+            units=sum(units.values()),
+            price=Price(amount=sum(known, Decimal(0)), currency=self.currency) if known else None,
+            unpriced={
+                country: count
+                for country, count in sorted(units.items())
+                if country not in self.by_country
+            },
+        )
 
 
 def parse_prices(text: str) -> dict[str, Decimal]:

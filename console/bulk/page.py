@@ -34,6 +34,7 @@ from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
+from notifications.catalog.texts import total_price
 from notifications.documents.bulk import OperationResultDocument
 from notifications.documents.notification import NotificationDocument
 from notifications.store.reading import recipient_of
@@ -43,6 +44,7 @@ from ..texts.labels import BULK_LABELS, CHANNELS, RESEND_RISKS
 from ..widgets.actions import render_page, staff_of
 from ..widgets.columns import chip
 from ..widgets.links import HOME, NOTIFICATION
+from ..widgets.prices import parts_and_price
 from . import labels, selection
 from .labels import ACTIONS
 from .selection import UnknownListError
@@ -307,6 +309,12 @@ def _progress(operation: Operation) -> dict[str, Any]:
     }
 
 
+def _price(operation: Operation, kind: RiskKind) -> str:
+    """Return what the texts with a resend risk cost; empty if there are none."""
+    units = operation.units(kind) if operation.action in RISK_ACTIONS else {}
+    return f"SMS: {parts_and_price(total_price(units))}." if units else ""
+
+
 def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
     selected = (
         request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
@@ -317,6 +325,7 @@ def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, 
             "chip": chip(*RESEND_RISKS[kind]),
             "meaning": labels.RISK_MEANINGS[kind],
             "count": operation.preview_counts[kind],
+            "price": _price(operation, kind),
             "is_selected": kind in selected,
             "is_duplicate": kind is RiskKind.MAY_DUPLICATE,
             "is_skipped": kind in decisions.ALWAYS_SKIPPED,

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from domain.addresses import InvalidAddressError
 from domain.channels import ADDRESS_CHANNELS, Channel
@@ -30,7 +31,7 @@ from notifications.actions.actions import (
 from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk
-from notifications.catalog.texts import estimated_price
+from notifications.catalog.texts import price_of_text
 from notifications.documents.notification import (
     DeliveryDocument,
     NotificationDocument,
@@ -53,6 +54,7 @@ from ..widgets.actions import (
 from ..widgets.columns import chip
 from ..widgets.formats import count_of
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
+from ..widgets.prices import price_text
 from ..widgets.waits import find_pauses
 from .send_now import Obstacles, find_obstacles
 from .summary import summarize
@@ -133,14 +135,15 @@ def _price(
     delivery: DeliveryDocument,
     units: Mapping[tuple[ObjectId, str], int],
 ) -> str:
-    """Return what sending a delivery costs, by its earlier attempts; empty if nobody knows."""
+    """Return what sending a delivery costs, by its earlier attempts; empty if it costs nothing."""
     channel = Channel(delivery["channel"])
-    number = recipient_of(document).address(channel)
-    known = units.get((document["_id"], channel.value))
-    price = estimated_price(number, units=known or 1) if channel.pays_by_part else None
-    if price is None:
+    if not channel.pays_by_part:
         return ""
-    return f"Costs about {price}." if known else f"Costs about {price} a part."
+    known = units.get((document["_id"], channel.value))
+    total = price_of_text(recipient_of(document).address(channel), units=known or 1)
+    if total.price is None:
+        return f"{capfirst(price_text(total))}."
+    return f"Costs {price_text(total)}{'' if known else ' a part'}."
 
 
 def _narrowed(

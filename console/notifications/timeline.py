@@ -23,10 +23,11 @@ from domain.errors import RECEIPT_FAILURES
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from domain.wait_reasons import HELD, describe_hold, find_waits
 from notifications import queries
+from notifications.catalog.texts import price_of_text
 from notifications.documents.notification import DeliveryDocument, NotificationDocument
 from notifications.documents.records import DeliveryAttemptDocument, ProviderEventDocument
 from notifications.models import Notification
-from notifications.store.reading import holds_of
+from notifications.store.reading import holds_of, recipient_of
 from providers.contract import ReceiptKind
 from providers.labels import provider_name
 from recipients.documents import SuppressionDocument
@@ -47,6 +48,7 @@ from ..widgets import names, panels
 from ..widgets.columns import chip, link
 from ..widgets.formats import clock, latency
 from ..widgets.links import DEVICE, NOTIFICATION
+from ..widgets.prices import UNKNOWN, price_text
 from ..widgets.waits import Pauses, find_pauses, wait_text
 
 S, K = DeliveryStatus, ReceiptKind
@@ -188,7 +190,7 @@ def timeline(
     """Return the events, the first first, and then what each open delivery waits for."""
     events = [
         _accepted(document, history),
-        *(_attempt(attempt, history, unmasked=unmasked) for attempt in history.attempts),
+        *(_attempt(attempt, document, history, unmasked=unmasked) for attempt in history.attempts),
         *(_receipt(receipt, unmasked=unmasked) for receipt in history.receipts),
         *_device_receipts(history),
         *_outcomes(document, history, unmasked=unmasked),
@@ -262,7 +264,11 @@ def _accepted(document: NotificationDocument, history: History) -> TimelineEvent
 
 
 def _attempt(
-    attempt: DeliveryAttemptDocument, history: History, *, unmasked: bool
+    attempt: DeliveryAttemptDocument,
+    document: NotificationDocument,
+    history: History,
+    *,
+    unmasked: bool,
 ) -> TimelineEvent:
     response, duration = attempt.get("platform_response"), attempt.get("duration_ms")
     label, color = ATTEMPT_LABELS[AttemptStatus(attempt["status"])]
@@ -271,6 +277,7 @@ def _attempt(
         _device_link(attempt.get("device_id"), history),
         latency(duration / 1000) if duration is not None else "",
         _parts(attempt.get("units")),
+        _price(attempt, document),
     ]
     note = SafeString("")
     for part in filter(None, parts):
@@ -293,6 +300,15 @@ def _attempt(
 
 def _parts(units: int | None) -> str:
     return "" if units is None else f"{units} {'part' if units == 1 else 'parts'}"
+
+
+def _price(attempt: DeliveryAttemptDocument, document: NotificationDocument) -> str:
+    """Return what an attempt costs by SMS_PRICES; empty if it sent no parts."""
+    if not (units := attempt.get("units")):
+        return ""
+    number = recipient_of(document).address(Channel(attempt["channel"]))
+    total = price_of_text(number, units=units)
+    return price_text(total) if total.price else UNKNOWN
 
 
 def _device_link(device_id: str | None, history: History) -> SafeString | str:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import get_language_info
 
 from domain.channels import Channel
@@ -18,7 +19,7 @@ from domain.countries import country_name
 from domain.states import Category
 from notifications.catalog import types
 from notifications.catalog.digests import DIGEST_VARIABLE
-from notifications.catalog.texts import encode_text, price_at_home
+from notifications.catalog.texts import encode_text, total_price
 from notifications.content import looks, rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
@@ -27,6 +28,7 @@ from notifications.documents.catalog import NotificationTypeDocument
 from providers import senders
 from providers.contract import Message
 
+from ..widgets.prices import price_text
 from .cards import Card, cards_of
 
 EXAMPLE_NAME = "Ada Lovelace"
@@ -193,9 +195,10 @@ def _parts_of(text: str) -> dict[str, Any]:
         shown = " ".join(encoded.forcing[:MAX_FORCING])
         length = encoded.encoding.single if encoded.units == 1 else encoded.encoding.joined
         note = f"{count}. Unicode because of {shown}: {length} characters a part."
-    price = price_at_home(units=encoded.units)
-    if price is not None:
-        note += f" About {price} to {country_name(settings.SMS_COUNTRIES[0])}."
+    for home in settings.SMS_COUNTRIES[:1]:
+        total = total_price({home: encoded.units})
+        where = f" to {country_name(home)}" if total.price else ""
+        note += f" {capfirst(price_text(total))}{where}."
     return {"parts": encoded.parts, "note": note}
 
 

@@ -37,6 +37,11 @@ class Selection:
     """Required values of ``failure_code``, ``provider``, and ``status``."""
 
 
+def units_key(kind: RiskKind, country: str) -> str:
+    """Return the name by which a preview counts the parts of texts to a country."""
+    return f"{kind.value}/{country}"
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """A notification's place in the order of a selection."""
@@ -94,6 +99,15 @@ class Operation:
     def delivery_count(self) -> int:
         """Number of deliveries that the preview found."""
         return sum(self.preview_counts.get(kind, 0) for kind in RiskKind)
+
+    def units(self, kind: RiskKind) -> Mapping[str, int]:
+        """Return the parts by country of the texts that the preview found with a resend risk."""
+        prefix = units_key(kind, "")
+        return {
+            key.removeprefix(prefix): count
+            for key, count in self.preview_counts.items()
+            if key.startswith(prefix)
+        }
 
     @property
     def settled_count(self) -> int:

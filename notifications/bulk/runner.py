@@ -4,7 +4,7 @@ The run after a lost worker repeats at most a few notifications. Each is acted o
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -15,11 +15,16 @@ from domain.time import Clock, utc_now
 from notifyproject.platform import process
 
 from .. import queries
+from ..actions.risk import ResendRisk
+from ..catalog.texts import paid_country
+from ..documents.notification import NotificationDocument
 from ..queueing import wakeups
+from ..store.reading import recipient_of
 from . import executor, repository, results, selection, trial
 from . import operation as bulk_operation
 from .operation import ActedOn, Position
 from .repository import OperationLease
+from .results import DeliveryKey
 from .trial import Verdict
 
 log = structlog.get_logger(__name__)
@@ -106,6 +111,7 @@ def _preview_page(
     risks = executor.assess(lease.operation, documents, now=clock())
     results.add(lease.operation.id, risks, outcome=BulkOutcome.WAITING, now=clock())
     preview_counts = Counter(risk.kind.value for risk in risks.values())
+    preview_counts.update(_count_units(documents, risks))
     matched_ids = {key.notification_id for key in risks}
     if unmatched_count := sum(position.id not in matched_ids for position in positions):
         preview_counts[NO_DELIVERY] = unmatched_count
@@ -125,6 +131,21 @@ def _preview_page(
     repository.finish(saved, BulkStage.READY, now=clock(), is_capped=is_capped)
     log.info("operation_previewed", operation_id=str(lease.operation.id))
     return None
+
+
+def _count_units(
+    documents: Sequence[NotificationDocument], risks: Mapping[DeliveryKey, ResendRisk]
+) -> Counter[str]:
+    """Count the parts of texts by risk and country. One that was never sent counts as one."""
+    counted = Counter[str]()
+    texts = {key: risk for key, risk in risks.items() if key.channel.pays_by_part}
+    known = queries.sent_units([key.notification_id for key in texts])
+    by_id = {document["_id"]: document for document in documents}
+    for key, risk in texts.items():
+        number = recipient_of(by_id[key.notification_id]).address(key.channel)
+        units = known.get((key.notification_id, key.channel.value), 1)
+        counted[bulk_operation.units_key(risk.kind, paid_country(number))] += units
+    return counted
 
 
 def _run_page(

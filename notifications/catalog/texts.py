@@ -10,7 +10,7 @@ from msgspec import Meta
 from domain.channels import Channel
 from domain.countries import country_name, country_of
 from domain.daily_units import UnitCaps
-from domain.prices import Price, PriceList
+from domain.prices import PriceList, Total
 from domain.sms import MAX_UNITS, EncodedText, TextRules, encode
 from domain.stored import known_fields
 from providers.registry import is_configured
@@ -45,19 +45,20 @@ def unit_caps() -> UnitCaps:
     return UnitCaps(units=settings.SMS_DAILY_UNITS, abroad=settings.SMS_DAILY_UNITS_ABROAD)
 
 
-def estimated_price(number: str | None, *, units: int) -> Price | None:
-    """Return what a text to a number costs by SMS_PRICES, or None without a price."""
-    country = None if number is None else country_of(number)
-    return _prices().price(country, units=units)
+def total_price(units: Mapping[str, int]) -> Total:
+    """Return what parts by country cost by SMS_PRICES. The country "" has the numbers of none."""
+    prices = PriceList(currency=settings.SMS_CURRENCY, by_country=settings.SMS_PRICES)
+    return prices.total(units)
 
 
-def price_at_home(*, units: int) -> Price | None:
-    """Return what a text costs to the country that SMS_COUNTRIES names first, or None."""
-    return _prices().price(next(iter(settings.SMS_COUNTRIES), None), units=units)
+def price_of_text(number: str | None, *, units: int) -> Total:
+    """Return what a text to a number costs by SMS_PRICES."""
+    return total_price({paid_country(number): units})
 
 
-def _prices() -> PriceList:
-    return PriceList(currency=settings.SMS_CURRENCY, by_country=settings.SMS_PRICES)
+def paid_country(number: str | None) -> str:
+    """Return the country whose price a text to a number has, or "" if the number has none."""
+    return (number and country_of(number)) or ""
 
 
 def is_abroad(number: str | None) -> bool:

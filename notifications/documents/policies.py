@@ -85,7 +85,8 @@ class CountryUnitsDocument(TypedDict):
     country: str
     provider: str
     units: int
-    asked: int
+    day: NotRequired[str]
+    asked: NotRequired[int]
     blocks: NotRequired[int]
     purge_at: datetime
 

@@ -102,15 +102,18 @@ class DailyUnits(models.Model):
 
 
 class CountryUnits(models.Model):
-    """The parts of texts to one country by one provider in ten minutes, in UTC."""
+    """The parts of texts to one country by one provider in ten minutes, or in a day, in UTC."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
-    """Country, provider, and the beginning: ``PT/twilio/2026-11-28T12:10``."""
+    """Of ten minutes, country, provider, and beginning: ``PT/twilio/2026-11-28T12:10``. Of a day,
+    provider, day, and country: ``days/twilio/2026-11-28/PT``."""
     country = models.CharField(max_length=2)
     provider = models.CharField(max_length=40)
     units = models.IntegerField()
-    asked = models.IntegerField()
-    """Those of them that a stranger can cause: any but of marketing."""
+    day = models.CharField(max_length=10, null=True, blank=True)
+    """``2026-11-28``. Missing in ten minutes."""
+    asked = models.IntegerField(null=True, blank=True)
+    """Those of ten minutes that a stranger can cause: any but of marketing. Missing in a day."""
     blocks = models.IntegerField(null=True, blank=True)
     """Texts that the provider blocked because it suspects pumping. Missing without one."""
     purge_at = models.DateTimeField()

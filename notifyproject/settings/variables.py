@@ -296,8 +296,8 @@ class Sms(Group):
     SMS_PRICES: Mapping[str, Decimal] = declare(
         kinds.prices(),
         "",
-        "price of a part by country, which the console shows before a text is sent again, and in "
-        "the preview: `PT:0.036,GB:0.04`",
+        "price of a part by country, by which the console shows what texts cost: "
+        "`PT:0.036,GB:0.04`",
         empty="no prices",
     )
     SMS_CURRENCY: str = declare(

@@ -1,6 +1,7 @@
 """The providers page: health, pause and resume, and test sends."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ from delivery.rate_limiter import RateLimiter
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
+from domain.country_units import SentUnits
 from domain.rooms import RoomKind
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health, rollup
 from monitoring.provider_health import Health
 from notifications.models import Notification
+from notifications.store import country_units
 from notifyproject.db.collections import collection
 from providers import registry
 from rooms import registry as rooms
@@ -77,6 +80,31 @@ def test_page_shows_the_kinds_of_rooms_that_there_are(console: Client) -> None:
         True,
         False,
     ]
+
+
+def test_card_shows_what_texts_cost(
+    console: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2026, 11, 29, 1, tzinfo=UTC)
+    monkeypatch.setattr("console.providers.utc_now", lambda: now)
+    settings.TWILIO_ACCOUNT_SID, settings.SMS_CURRENCY = "AC1", "EUR"
+    settings.SMS_PRICES = {"PT": Decimal("0.036"), "GB": Decimal("0.04")}
+    for provider, country, units, at in (
+        ("twilio", "PT", 3, now),
+        ("twilio", "GB", 10, now - timedelta(hours=2)),
+        ("twilio", "PT", 100, now - timedelta(days=29)),
+        ("aws_sms", "PT", 7, now),
+    ):
+        text = SentUnits(provider=provider, country=country, units=units, is_asked=True)
+        country_units.count_sent([text], now=at)
+    page = text_of(console)
+    assert "<dt>Sent today (UTC)</dt><dd>3 parts, about 0.108 EUR</dd>" in page
+    assert "<dt>Sent in November (UTC)</dt><dd>13 parts, about 0.508 EUR</dd>" in page
+    assert page.count("Sent today") == 1, "only texts are paid for by part"
+    settings.SMS_PRICES = {}
+    page = text_of(console)
+    assert "<dd>3 parts, price unknown: SMS_PRICES has none for Portugal</dd>" in page
+    assert "0 EUR" not in page
 
 
 def test_provider_whose_recent_attempts_fail_is_failing(console: Client) -> None:

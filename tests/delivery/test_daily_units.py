@@ -149,6 +149,27 @@ def test_parts_are_counted_by_country_whatever_the_answer_was(fcm: ScriptedProvi
 
 
 @pytest.mark.usefixtures("fcm")
+def test_days_have_the_parts_of_each_country(settings: Any) -> None:
+    settings.SMS_DAILY_UNITS = 0
+    for at in (NOON, NOON + timedelta(minutes=20), MIDNIGHT):
+        deliver(text(content=TWO_PARTS), text(ABROAD), at=at)
+    today, tomorrow = NOON.date(), MIDNIGHT.date()
+    days = {today: {"GB": 4, "PT": 2}, tomorrow: {"GB": 2, "PT": 1}}
+    assert country_units.days_since(today, provider="fcm") == days
+    assert country_units.days_since(tomorrow, provider="fcm") == {tomorrow: {"GB": 2, "PT": 1}}
+    assert country_units.days_since(today, provider="fc") == {}
+
+
+@pytest.mark.usefixtures("fcm")
+def test_days_are_no_ten_minutes() -> None:
+    """Not even when both are removed at once."""
+    deliver(text())
+    later = NOON + country_units.KEPT_DAY - country_units.KEPT_SLOT
+    assert country_units.slots_since(later - timedelta(hours=1), now=later) == []
+    assert country_units.asked_units("GB", since=later - timedelta(1), until=later) == []
+
+
+@pytest.mark.usefixtures("fcm")
 def test_uncounted_country_holds_no_text() -> None:
     one = text()
     with fail_commands("update", "country_units", {"errorCode": 121}, times=9):

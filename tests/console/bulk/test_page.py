@@ -1,6 +1,7 @@
 """Bulk operations in the console: selection, preview, start, stop, and download."""
 
 import csv
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from domain.channels import Channel
+from domain.content import Recipient
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from domain.time import utc_now
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Operation
 from notifications.store import actions, leases
+from notifyproject.db.collections import collection
 from tests.support.clients.bulk_console import (
     BULK,
     FAILED,
@@ -65,6 +68,24 @@ def test_preview_shows_counts_samples_and_risks(operator: Client) -> None:
     assert str(document["_id"]) in page
     assert 'name="include" value="safe" checked' in page
     assert "Start retry" in page
+
+
+def test_preview_shows_what_texts_cost(operator: Client, settings: Any) -> None:
+    settings.SMS_PRICES, settings.SMS_CURRENCY = {"PT": Decimal("0.036")}, "EUR"
+    documents = [
+        failed(channel=Channel.SMS, recipient=Recipient(phone=phone))
+        for phone in ("+351912345678", "+351912345679", "+447700900123")
+    ]
+    sent_in_parts = {"notification_id": documents[0]["_id"]}
+    collection("delivery_attempts").update_one(sent_in_parts, {"$set": {"units": 3}})
+    failed()
+    operation = open_form(operator, channels=["sms", "email"])
+    assert operation.delivery_count == 4
+    page = text(operator.get(f"{BULK}{operation.id}/change/"))
+    unknown = "price unknown: SMS_PRICES has none for United Kingdom"
+    assert f"SMS: 5 parts, about 0.144 EUR without 1 part, {unknown}." in page
+    operation = open_form(operator, channels=["email"])
+    assert "SMS:" not in text(operator.get(f"{BULK}{operation.id}/change/"))
 
 
 @each_case(

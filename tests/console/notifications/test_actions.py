@@ -138,7 +138,9 @@ def test_confirmation_shows_what_a_text_costs(console: Client, settings: Any) ->
     assert "Costs about 0.036 EUR a part." in (
         console.post(url(unknown, "resend"), {}).content.decode()
     )
-    assert "Costs about" not in console.post(url(abroad, "resend"), {}).content.decode()
+    assert "Price unknown: SMS_PRICES has none for United Kingdom." in (
+        console.post(url(abroad, "resend"), {}).content.decode()
+    )
 
 
 def test_confirmation_shows_the_resend_risk(console: Client) -> None:

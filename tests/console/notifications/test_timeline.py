@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from html import unescape
 from typing import Any
 
@@ -13,6 +14,7 @@ from access.models import APIClient
 from console.notifications.timeline import Rank, TimelineEvent, in_order
 from delivery import provider_pauses
 from domain.channels import Channel
+from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from domain.time import utc_now
@@ -334,3 +336,14 @@ def test_refresh_requires_the_view_permission_and_a_notification(console: Client
 def test_reading_the_page_masks_addresses_without_the_permission(support: Client) -> None:
     document = sent()
     assert ADA not in refresh(support, document).content.decode()
+
+
+def test_attempt_shows_what_its_parts_cost(console: Client, settings: Any) -> None:
+    settings.SMS_PRICES, settings.SMS_CURRENCY = {"PT": Decimal("0.036")}, "EUR"
+    document = sent(channel=Channel.SMS, recipient=Recipient(phone="+351912345678"))
+    collection("delivery_attempts").update_many({}, {"$set": {"units": 2}})
+    (line,) = [line for line in lines(console, document) if "Attempt 1" in line]
+    assert "2 parts · about 0.072 EUR" in line
+    settings.SMS_PRICES = {}
+    (line,) = [line for line in lines(console, document) if "Attempt 1" in line]
+    assert "2 parts · price unknown" in line

@@ -81,7 +81,8 @@ def test_page_previews_every_channel(console: Client, default: ShippedType) -> N
 
 def test_sms_shows_its_parts_and_what_makes_it_unicode(console: Client) -> None:
     (plain,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
-    assert (len(plain.parts), plain.note) == (1, "1 part as GSM-7.")
+    unpriced = " Price unknown: SMS_PRICES has none for United Kingdom."
+    assert (len(plain.parts), plain.note) == (1, f"1 part as GSM-7.{unpriced}")
     texts = {"default": {"sms": "\u201cOl\u00e1\u201d \u00e7 " + "a" * 66}}
     version = templates.create_version(
         type_slug="order_shipped", parts=texts, note="", created_by="maria", now=utc_now()
@@ -89,7 +90,9 @@ def test_sms_shows_its_parts_and_what_makes_it_unicode(console: Client) -> None:
     templates.publish_version(type_slug="order_shipped", number=version.number, now=utc_now())
     (own,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
     assert "".join(own.parts) == own.text
-    assert own.note == "2 parts. Unicode because of \u00e1 \u00e7: 67 characters a part."
+    assert own.note == (
+        f"2 parts. Unicode because of \u00e1 \u00e7: 67 characters a part.{unpriced}"
+    )
 
 
 def test_sms_shows_its_price_at_home(console: Client, settings: Any) -> None:
@@ -97,6 +100,9 @@ def test_sms_shows_its_price_at_home(console: Client, settings: Any) -> None:
     settings.SMS_PRICES = {"PT": Decimal("0.036")}
     (found,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
     assert found.note == "1 part as GSM-7. About 0.036 EUR to Portugal."
+    settings.SMS_PRICES = {"GB": Decimal("0.04")}
+    (found,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
+    assert found.note == "1 part as GSM-7. Price unknown: SMS_PRICES has none for Portugal."
 
 
 def previews(console: Client, slug: str) -> Any:
