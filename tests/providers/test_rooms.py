@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -298,12 +299,74 @@ def test_error_code_that_is_the_credential_is_hidden() -> None:
     assert "abcdef" not in f"{error.reason} {error.response}"
 
 
+BOT = partial(SlackBot, token="xoxb-1")
+RECEIVER = partial(Webhook, secret=SECRET)
+UNCLEAR = (TransientError, F.PROVIDER_ERROR)
+
+
+def bot(error: str) -> bytes:
+    """Return what Slack's Web API answers to a bot."""
+    return json.dumps({"ok": False, "error": error}).encode()
+
+
 RECORDED = [
-    (SlackWebhook, 404, b"no_service", GONE),
-    (SlackWebhook, 403, b"invalid_token", GONE),
-    (SlackWebhook, 400, b"invalid_blocks", REJECTED),
-    (SlackWebhook, 400, b"msg_blocks_too_long", REJECTED),
+    *(
+        (SlackWebhook, status, name, GONE)
+        for status, name in (
+            (404, b"no_service"),
+            (403, b"invalid_token"),
+            (404, b"no_active_hooks"),
+            (404, b"channel_not_found"),
+            (410, b"channel_is_archived"),
+            (404, b"no_team"),
+            (403, b"team_disabled"),
+            (410, b""),
+        )
+    ),
+    (SlackWebhook, 403, b"action_prohibited", UNAVAILABLE),
+    (SlackWebhook, 403, b"posting_to_general_channel_denied", UNAVAILABLE),
+    *(
+        (SlackWebhook, 400, name, REJECTED)
+        for name in (
+            b"invalid_payload",
+            b"no_text",
+            b"invalid_blocks",
+            b"msg_blocks_too_long",
+            b"too_many_attachments",
+        )
+    ),
     (SlackWebhook, 429, b"rate_limited", RATE),
+    (SlackWebhook, 500, b"rollup_error", ERROR),
+    (BOT, 200, bot("is_archived"), GONE),
+    *(
+        (BOT, 200, bot(name), UNAVAILABLE)
+        for name in (
+            "channel_not_found",
+            "not_in_channel",
+            "no_permission",
+            "restricted_action",
+            "restricted_action_read_only_channel",
+            "restricted_action_thread_only_channel",
+            "restricted_action_non_threadable_channel",
+            "ekm_access_denied",
+            "missing_scope",
+            "invalid_auth",
+            "not_authed",
+            "token_revoked",
+            "token_expired",
+            "account_inactive",
+        )
+    ),
+    *((BOT, 200, bot(name), RATE) for name in ("ratelimited", "rate_limited")),
+    (BOT, 200, bot("message_limit_exceeded"), RATE),
+    (BOT, 429, bot("ratelimited"), RATE),
+    *((BOT, 200, bot(name), ERROR) for name in ("service_unavailable", "team_added_to_org")),
+    *((BOT, 200, bot(name), UNCLEAR) for name in ("fatal_error", "internal_error")),
+    *(
+        (BOT, 200, bot(name), REJECTED)
+        for name in ("no_text", "invalid_blocks", "msg_blocks_too_long", "too_many_attachments")
+    ),
+    (BOT, 503, b"", ERROR),
     (Teams, 202, b"", None),
     (Teams, 200, b"1", None),
     (
@@ -312,12 +375,23 @@ RECORDED = [
         b'{"error":{"code":"DirectApiAuthorizationRequired","message":"Shared Access only."}}',
         UNAVAILABLE,
     ),
+    (Teams, 403, b"", UNAVAILABLE),
     (Teams, 404, b'{"error":{"code":"WorkflowNotFound","message":"\'\'."}}', GONE),
+    (
+        Teams,
+        400,
+        b'{"error":{"code":"TriggerInputSchemaMismatch","message":"Required properties."}}',
+        REJECTED,
+    ),
+    (Teams, 429, b'{"error":{"code":"WorkflowRunRateLimited","message":"Later."}}', RATE),
+    (Teams, 502, b'{"error":{"code":"NoResponse","message":"No response."}}', ERROR),
     (Discord, 404, b'{"message": "Unknown Webhook", "code": 10015}', GONE),
     (Discord, 401, b'{"message": "Invalid Webhook Token", "code": 50027}', GONE),
     (Discord, 400, b'{"embeds": ["0"]}', REJECTED),
     (Discord, 400, b'{"message": "Cannot send an empty message", "code": 50006}', REJECTED),
+    (Discord, 400, b'{"message": "Invalid Form Body", "code": 50035, "errors": {}}', REJECTED),
     (Discord, 403, b'{"message": "internal network error", "code": 40333}', UNAVAILABLE),
+    (Discord, 403, b'{"message": "Missing Permissions", "code": 50013}', UNAVAILABLE),
     (
         Discord,
         429,
@@ -325,6 +399,15 @@ RECORDED = [
         RATE,
     ),
     (Discord, 429, b"error code: 1015", RATE),
+    (Discord, 500, b'{"message": "500: Internal Server Error", "code": 0}', ERROR),
+    (Discord, 503, b"upstream connect error", ERROR),
+    (RECEIVER, 204, b"", None),
+    (RECEIVER, 410, b"", GONE),
+    *((RECEIVER, status, b"", UNAVAILABLE) for status in (301, 401, 403)),
+    (RECEIVER, 429, b"", RATE),
+    *((RECEIVER, status, b"", ERROR) for status in (502, 503)),
+    (RECEIVER, 504, b"", UNCLEAR),
+    *((RECEIVER, status, b"", REJECTED) for status in (400, 404, 422)),
 ]
 
 
