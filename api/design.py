@@ -1,6 +1,6 @@
 """Brands, layouts, and partials: read, and change together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -18,15 +18,18 @@ from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform import audit
 
 from .http.body import MAX_BYTES_BULK, read_request
-from .http.problems import REVISION_CONFLICT, ApiError
+from .http.problems import REVISION_CONFLICT
 from .http.rendering import Response
 from .http.requests import ClientRequest
 from .openapi.operations import operation
 
 EXAMPLE_REVISION = "0a62d1f2f8e85c1b9a3d44f1c7e0b6a5"
 EXAMPLE_TEXTS = {"default": {"html": '<a href="{{ url }}">{{ label }}</a>'}}
+EXAMPLE_BRAND = {"name": "Acme", "colours": {"light": {"accent": "#b91c1c"}}}
 EXAMPLE_HTML = "<html><body>{{ content }} <a href='{{ unsubscribe_url }}'>Stop</a></body></html>"
 MAX_CHANGES = design_changes.MAX_ITEMS
+FIELDS = {Kind.PARTIAL: "texts", Kind.LAYOUT: "html", Kind.BRAND: "brand"}
+"""The field that has the content of an item."""
 FLAGS = {Outcome.CREATED: ADDITION, Outcome.CHANGED: CHANGE, Outcome.REMOVED: DELETION}
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 Revision = Annotated[str, Meta(min_length=32, max_length=32, examples=[EXAMPLE_REVISION])]
@@ -75,12 +78,17 @@ class BrandChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     brand: Annotated[BrandRequest | None, Meta(description="null: it is removed.")] = None
 
 
-class DesignRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to store or remove, all or nothing. What isn't named stays as it is."""
+class DesignChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Partials, layouts, and brands to store or remove. What isn't named stays as it is."""
 
     partials: Annotated[list[PartialChange], Meta(max_length=MAX_CHANGES)] = []
     layouts: Annotated[list[LayoutChange], Meta(max_length=MAX_CHANGES)] = []
     brands: Annotated[list[BrandChange], Meta(max_length=MAX_CHANGES)] = []
+
+
+class DesignRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to store or remove, all or nothing. What isn't named stays as it is."""
+
     dry_run: Annotated[bool, Meta(description="Checks everything and stores nothing.")] = False
 
 
@@ -105,7 +113,10 @@ class BrandView(msgspec.Struct, kw_only=True, frozen=True):
 
     name: Annotated[str, Meta(examples=["acme"])]
     revision: Revision
-    brand: BrandRequest
+    brand: Annotated[
+        dict[str, Any],
+        Meta(description="Its fields that don't have their default.", examples=[EXAMPLE_BRAND]),
+    ]
 
 
 class DesignView(msgspec.Struct, kw_only=True, frozen=True):
@@ -116,6 +127,47 @@ class DesignView(msgspec.Struct, kw_only=True, frozen=True):
     partials: list[PartialView]
     layouts: list[LayoutView]
     brands: list[BrandView]
+
+
+class PartialChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to a partial."""
+
+    name: Annotated[str, Meta(examples=["button"])]
+    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    revision: Revision | None
+    """The revision that it has once it is stored; null: it is removed."""
+    texts: Annotated[dict[str, dict[str, str]] | None, Meta(examples=[EXAMPLE_TEXTS])]
+
+
+class LayoutChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to a layout."""
+
+    name: Annotated[str, Meta(examples=["main"])]
+    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    revision: Revision | None
+    """The revision that it has once it is stored; null: it is removed."""
+    html: Annotated[str | None, Meta(examples=[EXAMPLE_HTML])]
+
+
+class BrandChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to a brand."""
+
+    name: Annotated[str, Meta(examples=["acme"])]
+    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    revision: Revision | None
+    """The revision that it has once it is stored; null: it is removed."""
+    brand: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Its fields that don't have their default.", examples=[EXAMPLE_BRAND]),
+    ]
+
+
+class DesignChangesView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to partials, layouts, and brands, each list in the order of the request."""
+
+    partials: list[PartialChangeView]
+    layouts: list[LayoutChangeView]
+    brands: list[BrandChangeView]
 
 
 @operation(scope=Scope.TEMPLATES_WRITE, response=DesignView)
@@ -140,21 +192,39 @@ def change_design(request: ClientRequest) -> Response:
     so is the removal of what is in use.
     """
     body = read_request(request, DesignRequest, limit=MAX_BYTES_BULK)
-    changes = [*_changes(body)]
-    _check_unique(changes)
+    changes = given_changes(body)
     now, by = utc_now(), f"app:{request.client.name}"
     try:
         if body.dry_run:
             planned = design_changes.plan(changes, before=designs.read_newest())
         else:
             planned = design_changes.store(changes, created_by=by, now=now)
-            _record(request, changes, planned)
+            record(request, changes, planned)
     except DesignConflictError as conflict:
-        raise _conflict(conflict) from None
+        raise REVISION_CONFLICT.error(
+            errors=[revision_problem(f"{pointer}/revision") for pointer in conflict.pointers]
+        ) from None
     return Response(_view(planned.design))
 
 
-def _changes(body: DesignRequest) -> Iterator[Change]:
+def given_changes(body: DesignChanges) -> list[Change]:
+    """Return the changes of a request. Raises InvalidRequestError for a name given twice."""
+    changes = [*_changes(body)]
+    problems, seen = ProblemCollector(), set[tuple[Kind, str]]()
+    for change in changes:
+        if (change.kind, change.name) in seen:
+            problems.add(f"{change.pointer}/name", "duplicate", "Named twice.")
+        seen.add((change.kind, change.name))
+    problems.raise_if_any()
+    return changes
+
+
+def revision_problem(pointer: str) -> FieldProblem:
+    """Return the field error for a revision that isn't the present one."""
+    return FieldProblem(pointer, "changed", "Not the present revision.")
+
+
+def _changes(body: DesignChanges) -> Iterator[Change]:
     for index, partial in enumerate(body.partials):
         texts = None
         if partial.texts is not None:
@@ -178,25 +248,8 @@ def _change(
     )
 
 
-def _check_unique(changes: Sequence[Change]) -> None:
-    problems, seen = ProblemCollector(), set[tuple[Kind, str]]()
-    for change in changes:
-        if (change.kind, change.name) in seen:
-            problems.add(f"{change.pointer}/name", "duplicate", "Named twice.")
-        seen.add((change.kind, change.name))
-    problems.raise_if_any()
-
-
-def _conflict(conflict: DesignConflictError) -> ApiError:
-    return REVISION_CONFLICT.error(
-        errors=[
-            FieldProblem(f"{pointer}/revision", "changed", "Not the present revision.")
-            for pointer in conflict.pointers
-        ]
-    )
-
-
-def _record(request: ClientRequest, changes: Sequence[Change], planned: Planned) -> None:
+def record(request: ClientRequest, changes: Sequence[Change], planned: Planned) -> None:
+    """Record what a client has changed."""
     for change, outcome in zip(changes, planned.outcomes, strict=True):
         if outcome is not Outcome.UNCHANGED:
             audit.record_client_action(
@@ -208,27 +261,36 @@ def _record(request: ClientRequest, changes: Sequence[Change], planned: Planned)
             )
 
 
-def _view(design: Design) -> DesignView:
-    return DesignView(
-        number=design.number,
-        partials=[
-            PartialView(
-                name=name,
-                revision=designs.revision_of(texts),
-                texts={language: dict(by_kind) for language, by_kind in texts.items()},
-            )
-            for name, texts in _sorted(design.partials)
-        ],
-        layouts=[
-            LayoutView(name=name, revision=designs.revision_of(html), html=html)
-            for name, html in _sorted(design.layouts)
-        ],
-        brands=[
-            BrandView(name=name, revision=designs.revision_of(stored), brand=design.brand(name))
-            for name, stored in _sorted(design.brands)
-        ],
+def changes_view(changes: Sequence[Change], planned: Planned) -> DesignChangesView:
+    """Return what changes do, each list in their order."""
+    shown: dict[Kind, list[dict[str, Any]]] = {kind: [] for kind in Kind}
+    for change, outcome in zip(changes, planned.outcomes, strict=True):
+        after = planned.design.items(change.kind).get(change.name)
+        shown[change.kind].append(
+            {
+                "name": change.name,
+                "outcome": outcome,
+                "revision": None if after is None else designs.revision_of(after),
+                FIELDS[change.kind]: change.given,
+            }
+        )
+    return DesignChangesView(
+        partials=[PartialChangeView(**each) for each in shown[Kind.PARTIAL]],
+        layouts=[LayoutChangeView(**each) for each in shown[Kind.LAYOUT]],
+        brands=[BrandChangeView(**each) for each in shown[Kind.BRAND]],
     )
 
 
-def _sorted(items: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(items.items())
+def _view(design: Design) -> DesignView:
+    shown: dict[Kind, list[dict[str, Any]]] = {kind: [] for kind in Kind}
+    for kind in Kind:
+        for name in sorted(design.items(kind)):
+            revision = designs.revision_of(design.items(kind)[name])
+            content = design.given(kind, name)
+            shown[kind].append({"name": name, "revision": revision, FIELDS[kind]: content})
+    return DesignView(
+        number=design.number,
+        partials=[PartialView(**each) for each in shown[Kind.PARTIAL]],
+        layouts=[LayoutView(**each) for each in shown[Kind.LAYOUT]],
+        brands=[BrandView(**each) for each in shown[Kind.BRAND]],
+    )

@@ -1,4 +1,4 @@
-"""Types with their texts as one value: what the command ``notify`` reads and writes as files."""
+"""Types with their texts, and what they use: what the command ``notify`` has as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,22 +12,19 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
 from domain.type_rules import Finding, Rule
-from notifications.catalog import types
+from notifications.catalog import designs, types
 from notifications.catalog.definitions import TypeRequest
-from notifications.content import type_files, type_lint
-from notifications.content.type_files import (
-    Change,
-    NewContent,
-    Outcome,
-    RevisionConflictError,
-    TypeContent,
-)
+from notifications.content import design_changes, pushes, type_files, type_lint
+from notifications.content.pushes import Push, PushConflictError
+from notifications.content.type_files import Change, NewContent, TypeContent, TypeOutcome
 from notifications.models import NotificationType
 from notifications.models.catalog import NOTE_LENGTH
-from notifications.validation import FieldProblem, ProblemCollector
+from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
 
+from . import design
+from .design import DesignChanges, DesignChangesView
 from .http import paging
 from .http.body import MAX_BYTES_BULK, MAX_DEPTH, check_values, convert, decode, read_body
 from .http.field_hints import HintBudget
@@ -49,6 +46,11 @@ EXAMPLE_DEFINITION = {
     "category": "transactional",
     "channels": ["email"],
     "example_data": {"video_title": "Sunrise", "amount": "49.90"},
+}
+EXAMPLE_FILE = {
+    "slug": "payment_confirmed",
+    "definition": EXAMPLE_DEFINITION,
+    "parts": EXAMPLE_PARTS,
 }
 RULES = frozenset(Rule)
 Slug = Annotated[str, Meta(min_length=1, max_length=64, examples=["payment_confirmed"])]
@@ -87,14 +89,19 @@ class TypeFileRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ] = {}
 
 
-class TypeFilesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Types to store together. Types that aren't named stay as they are."""
+TypeFileRequests = Annotated[
+    list[TypeFileRequest], Meta(max_length=MAX_TYPES, examples=[[EXAMPLE_FILE]])
+]
 
-    types: Annotated[list[TypeFileRequest], Meta(min_length=1, max_length=MAX_TYPES)]
+
+class TypeFilesRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Types, and what they use, to store together. What isn't named stays as it is."""
+
+    types: TypeFileRequests = msgspec.field(default_factory=list)
     publish: Annotated[
         bool,
         Meta(
-            description="False: new texts are stored as drafts, and nothing that is sent changes."
+            description="False: new texts of types are stored as drafts. All else stays as it is."
         ),
     ] = False
     dry_run: Annotated[bool, Meta(description="Checks everything and stores nothing.")] = False
@@ -107,13 +114,13 @@ class TypeFilesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             max_length=MAX_TYPES,
             description="Types whose new schema may refuse data that the published one takes.",
         ),
-    ] = []
+    ] = msgspec.field(default_factory=list)
 
 
-class TypeLintRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Types to check. Nothing is stored."""
+class TypeLintRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Types, and what they use, to check. Nothing is stored."""
 
-    types: Annotated[list[TypeFileRequest], Meta(min_length=1, max_length=MAX_TYPES)]
+    types: TypeFileRequests = msgspec.field(default_factory=list)
 
 
 class NamedType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,17 +129,19 @@ class NamedType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     slug: Slug
 
 
-class NamedTypesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NamedTypesRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The types to check, of which any may have the wrong structure."""
 
-    types: Annotated[list[NamedType], Meta(min_length=1, max_length=MAX_TYPES)]
+    types: Annotated[list[NamedType], Meta(max_length=MAX_TYPES)] = msgspec.field(
+        default_factory=list
+    )
 
 
 class TypeChangeView(msgspec.Struct, kw_only=True, frozen=True):
     """What a set does to one of its types."""
 
     slug: TypeSlug
-    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    outcome: Annotated[TypeOutcome, Meta(examples=["changed"])]
     revision: Revision
     """The revision of the type as it was sent, which it has once it is published."""
     version: Annotated[int | None, Meta(examples=[1])]
@@ -142,8 +151,8 @@ class TypeChangeView(msgspec.Struct, kw_only=True, frozen=True):
     parts: Annotated[dict[str, dict[str, str]], Meta(examples=[EXAMPLE_PARTS])]
 
 
-class TypeChangesView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a set does to its types, in the order of the request."""
+class TypeChangesView(DesignChangesView, kw_only=True, frozen=True):
+    """What a set does to its types and the design, each list in the order of the request."""
 
     results: list[TypeChangeView]
     is_published: Annotated[bool, Meta(examples=[True])]
@@ -152,7 +161,8 @@ class TypeChangesView(msgspec.Struct, kw_only=True, frozen=True):
 class FindingView(msgspec.Struct, kw_only=True, frozen=True):
     """What a rule found in a type."""
 
-    type: TypeSlug
+    type: TypeSlug | None
+    """null: it is in a partial, a layout, or a brand."""
     code: Annotated[str, Meta(examples=["insecure_link"])]
     """The rule, or why the type would be refused."""
     pointer: Annotated[str, Meta(examples=["/types/0/parts/pt/body"])]
@@ -187,11 +197,12 @@ def list_type_files(request: ClientRequest) -> Response:
     problems=(REVISION_CONFLICT, VERSION_CONFLICT),
 )
 def push_type_files(request: ClientRequest) -> Response:
-    """Store types with their texts together: all, or none.
+    """Store types with their texts, and the design that they use, together: all, or none.
 
-    A type that has changed since its `revision` is a conflict, unless it already is as sent. To
-    repeat a request has no effect. With `publish`, definitions and texts take effect at once and
-    together; without it, new texts become drafts and definitions stay as they are. Changes that
+    What has changed since its `revision` is a conflict, unless it already is as sent. To repeat a
+    request has no effect. With `publish`, definitions, texts, partials, layouts, and brands take
+    effect at once and together; without it, new texts become drafts and the rest is checked, and
+    stays as it is. Types are checked with the design of the request, and it with them. Changes that
     make a critical or sensitive type less safe need the scope `types:admin`, as for a single type.
     To publish a schema that refuses what the published one takes needs `confirm_breaking`.
     """
@@ -199,6 +210,7 @@ def push_type_files(request: ClientRequest) -> Response:
     for index, each in enumerate(_listed_types(raw)):
         check_values(each, pointer=f"/types/{index}")
     body = convert(raw, TypeFilesRequest)
+    _check_not_empty(body)
     _check_unique([each.slug for each in body.types])
     problems = ProblemCollector()
     problems.check_one_line(body.note, "/note")
@@ -211,23 +223,20 @@ def push_type_files(request: ClientRequest) -> Response:
         replace(each, may_break=not body.publish or each.slug in confirmed)
         for each in _contents(body.types)
     ]
+    items = design.given_changes(body)
     try:
-        changes = type_files.plan_changes(new)
-        is_weakened = any(change.weakened for change in changes)
-        if is_weakened and not request.client.has_scope(Scope.TYPES_ADMIN):
-            raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
-        if not body.dry_run:
-            changes = _store(request, changes, note=body.note, publishes=body.publish)
-    except RevisionConflictError as conflict:
+        push = _push(request, body, new, items)
+    except PushConflictError as conflict:
         raise REVISION_CONFLICT.error(
-            errors=[
-                FieldProblem(f"/types/{index}/revision", "changed", "Not the present revision.")
-                for index in conflict.indexes
-            ]
+            errors=[design.revision_problem(pointer) for pointer in conflict.pointers]
         ) from None
+    of_design = design.changes_view(items, push.design)
     return Response(
         TypeChangesView(
-            results=[_change_view(change) for change in changes],
+            results=[_change_view(change) for change in push.types],
+            partials=of_design.partials,
+            layouts=of_design.layouts,
+            brands=of_design.brands,
             is_published=body.publish and not body.dry_run,
         )
     )
@@ -261,7 +270,10 @@ def lint_type_files(request: ClientRequest) -> Response:
                 for problem in refused.errors
             ]
     new = _contents(read)
-    found |= zip([each.slug for each in new], type_lint.lint_types(new), strict=True)
+    items = design.given_changes(convert({**raw, "types": []}, TypeLintRequest))
+    planned = design_changes.draft(items, before=designs.read_newest())
+    linted = type_lint.lint_types(new, design=planned.design)
+    found |= zip([each.slug for each in new], linted, strict=True)
     return Response(
         FindingsView(
             findings=[
@@ -305,7 +317,9 @@ def _read_slugs(raw: Mapping[str, Any]) -> list[str]:
             for each in given
         ]
         raw = {**raw, "types": named}
-    slugs = [each.slug for each in convert(raw, NamedTypesRequest).types]
+    named_types = convert(raw, NamedTypesRequest)
+    _check_not_empty(named_types)
+    slugs = [each.slug for each in named_types.types]
     for index, slug in enumerate(slugs):
         check_values({"slug": slug}, pointer=f"/types/{index}")
     _check_unique(slugs)
@@ -318,6 +332,13 @@ def _listed_types(raw: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [each if isinstance(each, Mapping) else {} for each in listed]
 
 
+def _check_not_empty(body: TypeFilesRequest | NamedTypesRequest) -> None:
+    if not (body.types or body.partials or body.layouts or body.brands):
+        problems = ProblemCollector()
+        problems.add("/types", "out_of_range", "At least one type, or item of the design.")
+        problems.raise_if_any()
+
+
 def _check_unique(slugs: Sequence[str]) -> None:
     problems = ProblemCollector()
     seen: set[str] = set()
@@ -328,21 +349,35 @@ def _check_unique(slugs: Sequence[str]) -> None:
     problems.raise_if_any()
 
 
-def _store(
-    request: ClientRequest, changes: Sequence[Change], *, note: str, publishes: bool
-) -> list[Change]:
-    now = utc_now()
-    by = f"app:{request.client.name}"
-    stored = type_files.store_drafts(changes, note=note, created_by=by, now=now)
-    for before, after in zip(changes, stored, strict=True):
-        if before.has_new_texts:
-            _record(request, after, f"Template version {after.content.version} created.")
-    if publishes:
-        type_files.publish(stored, now=now)
-        for change in stored:
-            if change.outcome is not Outcome.UNCHANGED:
-                _record(request, change, _described(change))
-    return stored
+def _push(
+    request: ClientRequest,
+    body: TypeFilesRequest,
+    new: Sequence[NewContent],
+    items: Sequence[design_changes.Change],
+) -> Push:
+    """Return what was done, or of a dry run what would be. Raises PushConflictError and others."""
+    now, by = utc_now(), f"app:{request.client.name}"
+    for _ in range(pushes.MAX_ATTEMPTS):
+        push = pushes.plan(new, items)
+        is_weakened = any(change.weakened for change in push.types)
+        if is_weakened and not request.client.has_scope(Scope.TYPES_ADMIN):
+            raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
+        if body.dry_run:
+            return push
+        push = pushes.store_drafts(push, note=body.note, created_by=by, now=now)
+        for change in push.types:
+            if change.content.slug in push.stored_texts:
+                message = f"Template version {change.content.version} created."
+                _record(request, change, message)
+        if not body.publish:
+            return push
+        if pushes.publish(push, created_by=by, now=now):
+            design.record(request, items, push.design)
+            for change in push.types:
+                if change.outcome is not TypeOutcome.UNCHANGED:
+                    _record(request, change, _described(change))
+            return push
+    raise PushConflictError([f"{change.pointer}/revision" for change in items])
 
 
 def _described(change: Change) -> str:
@@ -356,7 +391,7 @@ def _record(request: ClientRequest, change: Change, message: str) -> None:
         model=NotificationType,
         object_id=change.content.slug,
         message=message,
-        flag=ADDITION if change.outcome is Outcome.CREATED else CHANGE,
+        flag=ADDITION if change.outcome is TypeOutcome.CREATED else CHANGE,
     )
 
 

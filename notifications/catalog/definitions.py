@@ -33,6 +33,7 @@ from ..validation import (
 )
 from . import designs, plans, schemas, types
 from .approval import ApprovalRequest, ApprovedBy, is_loosened
+from .designs import Design
 from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
 from .plans import PlanRequest, parse_plan
 from .texts import TextRulesRequest
@@ -365,17 +366,22 @@ def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any])
 
 
 def validate_type(
-    slug: str, request: TypeRequest, *, before: Mapping[str, Any] | None = None
+    slug: str,
+    request: TypeRequest,
+    *,
+    before: Mapping[str, Any] | None = None,
+    design: Design | None = None,
 ) -> dict[str, Any]:
     """Validate a type's definition and return the fields to store.
 
     Raises InvalidRequestError with every problem.
 
-    ``before`` is the stored type, None for a new one.
+    ``before`` is the stored type, None for a new one. ``design`` has its brand and its layout, and
+    None means the present design.
     """
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
-    _check_look(request, problems)
+    _check_look(request, design, problems)
     channels = (
         [channel for channel in every_channel() if channel.is_personal or request.room]
         if is_all(request.channels)
@@ -440,11 +446,14 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
         problems.add("/console_send", "critical", reason)
 
 
-def _check_look(request: TypeRequest, problems: ProblemCollector) -> None:
+def _check_look(request: TypeRequest, design: Design | None, problems: ProblemCollector) -> None:
     """Add a problem for a brand or a layout that doesn't exist."""
-    if request.brand is not None and request.brand not in designs.current().brands:
+    if request.brand is None and request.layout is None:
+        return
+    used = design or designs.current()
+    if request.brand is not None and request.brand not in used.brands:
         problems.add("/brand", "unknown_brand", "Unknown brand.")
-    if request.layout is not None and request.layout not in designs.current().layouts:
+    if request.layout is not None and request.layout not in used.layouts:
         problems.add("/layout", "unknown_layout", "Unknown layout.")
 
 

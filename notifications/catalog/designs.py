@@ -162,6 +162,11 @@ class Design:
         """Return a brand, with defaults for what it leaves out."""
         return struct_from_stored(BrandRequest, self.brands[name])
 
+    def given(self, kind: Kind, name: str) -> Any:
+        """Return an item as a request gives it, None if there is none."""
+        found = self.items(kind).get(name)
+        return found if found is None or kind is not Kind.BRAND else fields_of(self.brand(name))
+
 
 class UnknownDesignError(LookupError):
     """No such design is stored."""
@@ -221,6 +226,18 @@ def read_newest() -> Design:
 def key_of(kind: Kind, name: str) -> str:
     """Return what an item of a design is called in the audit log, such as ``brand/acme``."""
     return f"{kind}/{name}"
+
+
+def fields_of(given: msgspec.Struct) -> dict[str, Any]:
+    """Return what a request says, without fields that have their default, at any depth."""
+    found: dict[str, Any] = {}
+    for each in msgspec.structs.fields(given):
+        value = getattr(given, each.name)
+        has_factory = each.default_factory is not msgspec.NODEFAULT
+        if each.required or value != (each.default_factory() if has_factory else each.default):
+            is_struct = isinstance(value, msgspec.Struct)
+            found[each.encode_name] = fields_of(value) if is_struct else value
+    return found
 
 
 def revision_of(content: Any) -> str:

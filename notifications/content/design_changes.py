@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from pymongo.client_session import ClientSession
 from pymongo.errors import DuplicateKeyError
 
 from domain.channels import Channel
@@ -20,7 +21,7 @@ from providers import accounts, registry, senders
 from ..catalog import designs
 from ..catalog.designs import BrandRequest, Design, Kind, TextKind
 from ..documents.broadcasts import BROADCASTS
-from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES, NotificationTypeDocument
+from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES
 from ..validation import (
     MAX_PROBLEMS,
     FieldProblem,
@@ -33,8 +34,14 @@ from ..validation import (
 from . import design_uses, inlining, linting, looks, type_files
 from .engine import TemplateError
 from .partials import NAME
-from .templates import DEFAULT_LANGUAGE, LAYOUT_PART, STORED_LANGUAGE, Part, layout_words
-from .type_files import TypeContent
+from .templates import (
+    DEFAULT_LANGUAGE,
+    LAYOUT_PART,
+    STORED_LANGUAGE,
+    Part,
+    Parts,
+    layout_words,
+)
 
 MAX_ITEMS = 200
 """Brands, layouts, and partials together."""
@@ -87,6 +94,13 @@ class Change:
         """The item's name in the audit log."""
         return designs.key_of(self.kind, self.name)
 
+    @property
+    def given(self) -> Any:
+        """The content as a request gives it."""
+        if self.kind is not Kind.BRAND or self.content is None:
+            return self.content
+        return designs.fields_of(msgspec.convert(self.content, BrandRequest))
+
 
 class Outcome(StrEnum):
     """What a change does."""
@@ -101,9 +115,13 @@ class Outcome(StrEnum):
 class Planned:
     """A design after changes, not stored yet, and what each of them does."""
 
+    before: Design
     design: Design
     outcomes: Sequence[Outcome]
-    has_changes: bool = False
+    changed: Sequence[Change]
+    """Those with an effect."""
+    conflicts: Sequence[str]
+    """The pointers of those whose item has changed since what they replace."""
 
 
 class DesignConflictError(Exception):
@@ -114,30 +132,30 @@ class DesignConflictError(Exception):
         self.pointers = tuple(pointers)
 
 
-def plan(changes: Sequence[Change], *, before: Design) -> Planned:
-    """Return the design after changes. Nothing is written.
+def draft(changes: Sequence[Change], *, before: Design) -> Planned:
+    """Return the design after changes, whatever uses it. Nothing is written.
 
-    Raises InvalidRequestError with every problem, and DesignConflictError.
+    Raises InvalidRequestError with every problem of the items themselves.
     """
-    outcomes: list[Outcome] = []
-    conflicts: list[str] = []
     items: dict[Kind, dict[str, Any]] = {kind: {**before.items(kind)} for kind in Kind}
+    outcomes: list[Outcome] = []
+    changed: list[Change] = []
+    conflicts: list[str] = []
     for change in changes:
-        present = items[change.kind].get(change.name)
-        outcome = _outcome_of(present, change.content)
+        present = before.given(change.kind, change.name)
+        outcome = _outcome_of(present, change.given)
         outcomes.append(outcome)
-        was = None if present is None else designs.revision_of(present)
-        if outcome is not Outcome.UNCHANGED and was != change.replaces:
+        if outcome is Outcome.UNCHANGED:
+            continue
+        changed.append(change)
+        stored = before.items(change.kind).get(change.name)
+        was = None if stored is None else designs.revision_of(stored)
+        if was != change.replaces:
             conflicts.append(change.pointer)
         if change.content is None:
             items[change.kind].pop(change.name, None)
         else:
             items[change.kind][change.name] = change.content
-    changed = [
-        change
-        for change, outcome in zip(changes, outcomes, strict=True)
-        if outcome is not Outcome.UNCHANGED
-    ]
     number = before.number + 1
     after = Design(
         number=number,
@@ -147,39 +165,59 @@ def plan(changes: Sequence[Change], *, before: Design) -> Planned:
         changed_in=_changed_in(before, changed, number),
     )
     _raise_if_any([*_find_misnamed(changes), *_find_problems(changed, after)])
-    if conflicts:
-        raise DesignConflictError(conflicts)
-    if not changed:
-        return Planned(design=before, outcomes=outcomes)
-    _raise_if_any([*_find_broken_uses(changed, before, after)])
-    return Planned(design=after, outcomes=outcomes, has_changes=True)
+    return Planned(
+        before=before,
+        design=after if changed else before,
+        outcomes=outcomes,
+        changed=changed,
+        conflicts=conflicts,
+    )
+
+
+def plan(changes: Sequence[Change], *, before: Design) -> Planned:
+    """Return the design after changes. Nothing is written.
+
+    Raises InvalidRequestError with every problem, and DesignConflictError.
+    """
+    planned = draft(changes, before=before)
+    if planned.conflicts:
+        raise DesignConflictError(planned.conflicts)
+    _raise_if_any(find_broken_uses(planned))
+    return planned
 
 
 def store(changes: Sequence[Change], *, created_by: str, now: datetime) -> Planned:
     """Store the design after changes, for new notifications. Raises as :func:`plan` does."""
     for _ in range(MAX_INSERT_ATTEMPTS):
         planned = plan(changes, before=designs.read_newest())
-        if not planned.has_changes:
+        if not planned.changed:
             return planned
-        design = planned.design
         try:
-            DESIGNS().insert_one(
-                {
-                    "_id": design.number,
-                    "partials": {name: _plain(texts) for name, texts in design.partials.items()},
-                    "layouts": {**design.layouts},
-                    "brands": {name: {**brand} for name, brand in design.brands.items()},
-                    "changed_in": {**design.changed_in},
-                    "created_at": now,
-                    "created_by": created_by,
-                }
-            )
+            insert(planned.design, created_by=created_by, now=now)
         except DuplicateKeyError:
             # Another change made this number. Ours are checked against it.
             continue
         designs.invalidate()
         return planned
     raise DesignConflictError([change.pointer for change in changes])
+
+
+def insert(
+    design: Design, *, created_by: str, now: datetime, session: ClientSession | None = None
+) -> None:
+    """Store a design, in a transaction if there is a session. Raises DuplicateKeyError."""
+    DESIGNS().insert_one(
+        {
+            "_id": design.number,
+            "partials": {name: _plain(texts) for name, texts in design.partials.items()},
+            "layouts": {**design.layouts},
+            "brands": {name: {**brand} for name, brand in design.brands.items()},
+            "changed_in": {**design.changed_in},
+            "created_at": now,
+            "created_by": created_by,
+        },
+        session=session,
+    )
 
 
 def _raise_if_any(problems: Sequence[FieldProblem]) -> None:
@@ -364,45 +402,57 @@ def _check_image(url: str, pointer: str, problems: ProblemCollector) -> None:
         problems.add(pointer, "invalid_image", reason)
 
 
+def find_broken_uses(
+    planned: Planned, *, pushed: Mapping[str, tuple[Mapping[str, Any], Parts]] | None = None
+) -> list[FieldProblem]:
+    """Return what changes break: other items of the design, and types that use them.
+
+    ``pushed`` has the types that are stored together with the design, by their slugs: the fields to
+    store, and the texts.
+    """
+    return [*_find_broken_uses(planned, pushed or {})] if planned.changed else []
+
+
 def _find_broken_uses(
-    changed: Sequence[Change], before: Design, after: Design
+    planned: Planned, pushed: Mapping[str, tuple[Mapping[str, Any], Parts]]
 ) -> Iterator[FieldProblem]:
-    """Yield what the changes break: other items of the design, and types that use them."""
-    by_name = {(change.kind, change.name): change for change in changed}
+    by_name = {(change.kind, change.name): change for change in planned.changed}
     removed = {key: change for key, change in by_name.items() if change.content is None}
     for (kind, name), change in removed.items():
-        users = [*design_uses.users_of(kind, name, after), *_broadcasts_with(kind, name)]
+        users = [*design_uses.users_of(kind, name, planned.design), *_broadcasts_with(kind, name)]
         if users:
             yield FieldProblem(change.pointer, "in_use", f"Used by {', '.join(users[:5])}.")
     documents = list(NOTIFICATION_TYPES().find())
     contents = type_files.read_contents(documents)
-    for document, content in zip(documents, contents, strict=True):
-        named = [(Kind.BRAND, document.get("brand")), (Kind.LAYOUT, document.get("layout"))]
+    stored = {
+        content.slug: (document, content.parts)
+        for document, content in zip(documents, contents, strict=True)
+    }
+    for slug, (fields, parts) in {**stored, **pushed}.items():
+        named = [(Kind.BRAND, fields.get("brand")), (Kind.LAYOUT, fields.get("layout"))]
         gone = [removed[kind, name] for kind, name in named if name and (kind, name) in removed]
         for change in gone:
-            yield FieldProblem(change.pointer, "in_use", f"Used by the type {content.slug}.")
+            yield FieldProblem(change.pointer, "in_use", f"Used by the type {slug}.")
         if not gone:
-            yield from _find_broken_texts(document, content, by_name, before, after)
+            yield from _find_broken_texts(slug, fields, parts, by_name, planned)
 
 
 def _find_broken_texts(
-    document: NotificationTypeDocument,
-    content: TypeContent,
+    slug: str,
+    fields: Mapping[str, Any],
+    parts: Parts,
     changes: Mapping[tuple[Kind, str], Change],
-    before: Design,
-    after: Design,
+    planned: Planned,
 ) -> Iterator[FieldProblem]:
     """Yield why a type's texts can't be rendered any more, at one of the changed partials."""
-    texts = [text for by_part in content.parts.values() for text in by_part.values()]
-    rendered = sorted(design_uses.all_rendered(texts, before))
+    texts = [text for by_part in parts.values() for text in by_part.values()]
+    rendered = sorted(design_uses.all_rendered(texts, planned.before))
     changed = [changes[Kind.PARTIAL, name] for name in rendered if (Kind.PARTIAL, name) in changes]
     if not changed:
         return
-    faults = linting.lint_parts(
-        content.slug, document, content.parts, design=after, has_dry_run=False
-    )
+    faults = linting.lint_parts(slug, fields, parts, design=planned.design, has_dry_run=False)
     for fault in faults[:1]:
-        reason = f"The type {content.slug} can't use it: {fault.place}"
+        reason = f"The type {slug} can't use it: {fault.place}"
         yield FieldProblem(changed[0].pointer, "in_use", reason)
 
 

@@ -57,8 +57,8 @@ def all_rendered(texts: Iterable[str], design: Design) -> set[str]:
 
 def _items_with(kind: Kind, name: str, design: Design) -> Iterator[Key]:
     if kind is Kind.LAYOUT:
-        for other, brand in design.brands.items():
-            if brand["layout"] == name:
+        for other in design.brands:
+            if design.brand(other).layout == name:
                 yield Kind.BRAND, other
     if kind is not Kind.PARTIAL:
         return

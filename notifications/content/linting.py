@@ -182,7 +182,9 @@ def lint_parts(
     )
 
 
-def find_exposures(type_slug: str, fields: Mapping[str, Any], parts: Parts) -> list[TemplateFault]:
+def find_exposures(
+    type_slug: str, fields: Mapping[str, Any], parts: Parts, *, design: Design | None = None
+) -> list[TemplateFault]:
     """Return where parts, with the files that complete them, may put a secret into a request.
 
     A variable may have become sensitive after they were stored. The wording of WhatsApp's approved
@@ -194,7 +196,7 @@ def find_exposures(type_slug: str, fields: Mapping[str, Any], parts: Parts) -> l
     approved = fields.get("approved_templates", ())
     wordings = [*_check_wordings(approved, sensitive, example_data)]
     texts = templates.completed_texts(type_slug, parts)
-    faults = lint_parts(type_slug, fields, texts) if texts else ()
+    faults = lint_parts(type_slug, fields, texts, design=design) if texts else ()
     return [*wordings, *(fault for fault in faults if fault.code == exposure.CODE)]
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from pymongo.client_session import ClientSession
 
 from domain.stored import struct_from_stored
 from domain.type_rules import Finding
@@ -25,6 +26,7 @@ from notifications.documents.catalog import (
 
 from ..catalog import definitions, schemas, types
 from ..catalog.definitions import TypeRequest
+from ..catalog.designs import Design
 from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
 from . import linting, templates
 from .templates import SHIPPED_VERSION, Parts
@@ -69,7 +71,7 @@ class NewContent:
         return {language: dict(texts) for language, texts in self.parts.items() if texts}
 
 
-class Outcome(StrEnum):
+class TypeOutcome(StrEnum):
     """What a set does to one of its types."""
 
     UNCHANGED = "unchanged"
@@ -82,7 +84,7 @@ class Change:
     """What a set does to one of its types, and the type after it."""
 
     content: TypeContent
-    outcome: Outcome
+    outcome: TypeOutcome
     before: NotificationTypeDocument | None
     fields: Mapping[str, Any] = field(default_factory=dict)
     weakened: Sequence[str] = ()
@@ -160,8 +162,10 @@ def read_contents(documents: Sequence[NotificationTypeDocument]) -> list[TypeCon
     ]
 
 
-def plan_changes(new: Sequence[NewContent]) -> list[Change]:
+def plan_changes(new: Sequence[NewContent], *, design: Design | None = None) -> list[Change]:
     """Return what a set would do. Nothing is written.
+
+    ``design`` is that of its partials, layouts, and brands; None: the present one.
 
     Raises InvalidRequestError with every problem, and RevisionConflictError.
     """
@@ -176,7 +180,7 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
     for index, each in enumerate(new):
         before = stored.get(each.slug)
         try:
-            change = _plan_change(each, before, present.get(each.slug))
+            change = _plan_change(each, before, present.get(each.slug), design)
         except InvalidRequestError as refused:
             problems += [
                 FieldProblem(f"/types/{index}{problem.pointer}", problem.code, problem.detail)
@@ -185,7 +189,7 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
             continue
         changes.append(change)
         was = present[each.slug].revision if before is not None else None
-        if change.outcome is not Outcome.UNCHANGED and was != each.replaces:
+        if change.outcome is not TypeOutcome.UNCHANGED and was != each.replaces:
             conflicts.append(index)
     if problems:
         raise InvalidRequestError(problems[:MAX_PROBLEMS])
@@ -194,10 +198,12 @@ def plan_changes(new: Sequence[NewContent]) -> list[Change]:
     return changes
 
 
-def validate(new: NewContent, before: NotificationTypeDocument | None) -> dict[str, Any]:
+def validate(
+    new: NewContent, before: NotificationTypeDocument | None, *, design: Design | None = None
+) -> dict[str, Any]:
     """Return the fields of a type to store. Raises InvalidRequestError with pointers into it."""
     try:
-        return definitions.validate_type(new.slug, new.definition, before=before)
+        return definitions.validate_type(new.slug, new.definition, before=before, design=design)
     except InvalidRequestError as refused:
         raise InvalidRequestError(
             [
@@ -208,14 +214,16 @@ def validate(new: NewContent, before: NotificationTypeDocument | None) -> dict[s
         ) from None
 
 
-def find_faults(slug: str, fields: Mapping[str, Any], parts: Parts) -> list[Finding]:
+def find_faults(
+    slug: str, fields: Mapping[str, Any], parts: Parts, *, design: Design | None = None
+) -> list[Finding]:
     """Return why a push refuses texts: their faults or, if there are none, what they expose.
 
     ``fields`` are those of the type as they are stored.
     """
     # A shipped type without parts has its files, which a request doesn't remove.
     has_texts = parts or templates.shipped_texts(slug)
-    if has_texts and (faults := linting.lint_parts(slug, fields, parts)):
+    if has_texts and (faults := linting.lint_parts(slug, fields, parts, design=design)):
         return [
             Finding(
                 code=fault.code,
@@ -228,14 +236,17 @@ def find_faults(slug: str, fields: Mapping[str, Any], parts: Parts) -> list[Find
     pointer = "/definition/sensitive_variables"
     return [
         Finding(code=fault.code, pointer=pointer, detail=fault.place)
-        for fault in linting.find_exposures(slug, fields, parts)
+        for fault in linting.find_exposures(slug, fields, parts, design=design)
     ]
 
 
 def _plan_change(
-    new: NewContent, before: NotificationTypeDocument | None, present: TypeContent | None
+    new: NewContent,
+    before: NotificationTypeDocument | None,
+    present: TypeContent | None,
+    design: Design | None,
 ) -> Change:
-    fields, parts = validate(new, before), new.texts
+    fields, parts = validate(new, before, design=design), new.texts
     content = TypeContent(
         slug=new.slug,
         definition=definition_of(fields),
@@ -243,20 +254,20 @@ def _plan_change(
         version=_version_of(new.slug, parts, present),
     )
     if present is not None and content.revision == present.revision:
-        return Change(content=present, outcome=Outcome.UNCHANGED, before=before)
+        return Change(content=present, outcome=TypeOutcome.UNCHANGED, before=before)
     # A confirmation in a file would confirm each later change, too.
     broken = definitions.unconfirmed_breaks(before, new.definition, confirmed=())
     if broken and not new.may_break:
         raise InvalidRequestError(
             [FieldProblem(f"/definition{b.pointer}", b.code, b.detail) for b in broken]
         )
-    if faults := find_faults(new.slug, fields, parts):
+    if faults := find_faults(new.slug, fields, parts, design=design):
         raise InvalidRequestError(
             [FieldProblem(fault.pointer, fault.code, fault.text) for fault in faults]
         )
     return Change(
         content=content,
-        outcome=Outcome.CREATED if before is None else Outcome.CHANGED,
+        outcome=TypeOutcome.CREATED if before is None else TypeOutcome.CHANGED,
         before=before,
         fields=fields,
         weakened=definitions.weakened_fields(before, fields),
@@ -296,45 +307,35 @@ def store_drafts(
     return stored
 
 
-def publish(changes: Sequence[Change], *, now: datetime) -> None:
-    """Store the definitions, and publish the texts: all or none, in one transaction.
+def publish(changes: Sequence[Change], *, now: datetime, session: ClientSession) -> None:
+    """Store the definitions, and publish the texts, in a transaction.
 
-    Raises RevisionConflictError if a type has changed since the changes were planned.
+    Processes know them once :func:`types.invalidate_types` was called. Raises RevisionConflictError
+    if a type has changed since the changes were planned.
     """
-    changed = [
-        (index, change)
-        for index, change in enumerate(changes)
-        if change.outcome is not Outcome.UNCHANGED
-    ]
-    if not changed:
-        return
-
-    def write(session: Any) -> None:
-        conflicts = []
-        for index, change in changed:
-            slug = change.content.slug
-            found = NOTIFICATION_TYPES().find_one({"_id": slug}, session=session)
-            if found != change.before:
-                conflicts.append(index)
-                continue
-            types.store_type(
-                slug,
-                {**change.fields, "template_version": change.content.version},
-                now=now,
+    conflicts = []
+    for index, change in enumerate(changes):
+        if change.outcome is TypeOutcome.UNCHANGED:
+            continue
+        slug = change.content.slug
+        found = NOTIFICATION_TYPES().find_one({"_id": slug}, session=session)
+        if found != change.before:
+            conflicts.append(index)
+            continue
+        types.store_type(
+            slug,
+            {**change.fields, "template_version": change.content.version},
+            now=now,
+            session=session,
+        )
+        if change.content.version != SHIPPED_VERSION:
+            TEMPLATE_VERSIONS().update_one(
+                {"_id": templates.version_id(slug, change.content.version)},
+                {"$set": {"published_at": now}},
                 session=session,
             )
-            if change.content.version != SHIPPED_VERSION:
-                TEMPLATE_VERSIONS().update_one(
-                    {"_id": templates.version_id(slug, change.content.version)},
-                    {"$set": {"published_at": now}},
-                    session=session,
-                )
-        if conflicts:
-            raise RevisionConflictError(conflicts)
-
-    with NOTIFICATION_TYPES().database.client.start_session() as session:
-        session.with_transaction(write)
-    types.invalidate_types()
+    if conflicts:
+        raise RevisionConflictError(conflicts)
 
 
 def _without_nulls(value: Any) -> Any:

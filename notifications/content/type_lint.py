@@ -9,6 +9,7 @@ from domain import type_rules
 from domain.type_rules import Finding, Parts
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 
+from ..catalog.designs import Design
 from ..validation import InvalidRequestError
 from . import type_files
 from .type_files import NewContent
@@ -16,13 +17,13 @@ from .type_files import NewContent
 log = structlog.get_logger(__name__)
 
 
-def lint_types(new: Sequence[NewContent]) -> list[list[Finding]]:
+def lint_types(new: Sequence[NewContent], *, design: Design) -> list[list[Finding]]:
     """Return what would be refused of each type or, if nothing, what the rules find."""
     slugs = [each.slug for each in new]
     stored = {
         document["_id"]: document for document in NOTIFICATION_TYPES().find({"_id": {"$in": slugs}})
     }
-    return [[*_lint_type(each, stored.get(each.slug))] for each in new]
+    return [[*_lint_type(each, stored.get(each.slug), design)] for each in new]
 
 
 def find_advice(
@@ -40,15 +41,17 @@ def find_advice(
         return []
 
 
-def _lint_type(new: NewContent, before: NotificationTypeDocument | None) -> Iterator[Finding]:
+def _lint_type(
+    new: NewContent, before: NotificationTypeDocument | None, design: Design
+) -> Iterator[Finding]:
     try:
-        fields = type_files.validate(new, before)
+        fields = type_files.validate(new, before, design=design)
     except InvalidRequestError as refused:
         for problem in refused.problems:
             yield Finding(code=problem.code, pointer=problem.pointer, detail=problem.detail)
         return
     # The rules read a text with the same care as a renderer, so it must be within its limits.
-    if faults := type_files.find_faults(new.slug, fields, new.texts):
+    if faults := type_files.find_faults(new.slug, fields, new.texts, design=design):
         yield from faults
         return
     yield from find_advice(

@@ -13,7 +13,7 @@ from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.definitions import MAX_ACTIONS, TRANSIENT, TypeRequest
 from notifications.catalog.shipped_types import shipped_types
-from notifications.content import templates, type_files
+from notifications.content import pushes, templates, type_files
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
 from tests.support.mongo.ending_writes import Ended, ending
@@ -400,10 +400,10 @@ def test_changes_that_were_planned_are_not_written_over_later_ones(app: App) -> 
         replaces=read(app)["parcel_lost"]["revision"],
     )
     without = type_files.NewContent(**{**_fields(new), "parts": {}})
-    changes = type_files.plan_changes([without])
+    planned = pushes.plan([without], [])
     types.define_type("parcel_lost", {"name": "Staff"}, now=utc_now() + timedelta(seconds=1))
-    with pytest.raises(type_files.RevisionConflictError):
-        type_files.publish(changes, now=utc_now())
+    with pytest.raises(pushes.PushConflictError):
+        pushes.publish(planned, created_by="app:a", now=utc_now())
     assert read(app)["parcel_lost"]["definition"]["name"] == "Staff"
 
 

@@ -11,19 +11,24 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from notifyproject_client.cli import files
-from notifyproject_client.cli.files import FileError, TypeFiles
+from notifyproject_client.cli.files import Content, FileError
+from notifyproject_client.cli.kinds import TYPE
 
 from notifications.catalog.shipped_types import FOLDER, shipped_types
 from notifications.content import templates
 from tests.support.tables import each_case
 
-PARCEL = TypeFiles(
+PARCEL = Content(
     {"name": "Parcel lost", "category": "transactional", "channels": ["email"], "max_retries": 2},
     {
         "default": {"subject": "Lost", "body": "We are sorry.\n", "email_html": "<p>Sorry</p>"},
         "pt-BR": {"subject": "Perdida"},
     },
 )
+
+
+def write_type(folder: Path, content: Content) -> list[Path]:
+    return TYPE.write(folder.parent, folder.name, content)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -35,7 +40,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def test_each_text_has_a_file(tmp_path: Path) -> None:
-    changed = files.write_type(tmp_path, PARCEL)
+    changed = write_type(tmp_path, PARCEL)
     assert contents(tmp_path) == {
         "type.yaml": "name: Parcel lost\ncategory: transactional\n"
         "channels:\n  - email\nmax_retries: 2\n",
@@ -46,15 +51,15 @@ def test_each_text_has_a_file(tmp_path: Path) -> None:
     }
     assert len(changed) == 5
     assert files.read_type(tmp_path) == PARCEL
-    assert files.write_type(tmp_path, PARCEL) == []
+    assert write_type(tmp_path, PARCEL) == []
 
 
 def test_text_that_the_type_lost_is_deleted_and_nothing_else(tmp_path: Path) -> None:
-    files.write_type(tmp_path, PARCEL)
+    write_type(tmp_path, PARCEL)
     for name in ("README.md", "notes/plan.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("Ours.")
-    changed = files.write_type(tmp_path, replace(PARCEL, parts={"default": {"subject": "Lost"}}))
+    changed = write_type(tmp_path, replace(PARCEL, parts={"default": {"subject": "Lost"}}))
     assert {path.name for path in changed} == {"body.txt", "email.html", "subject.txt"}
     assert contents(tmp_path).keys() == {"type.yaml", "subject.txt", "README.md", "notes/plan.txt"}
 
@@ -76,14 +81,14 @@ category: transactional
 def test_comments_order_and_style_of_what_has_not_changed_stay(tmp_path: Path) -> None:
     path = tmp_path / "type.yaml"
     path.write_text(WRITTEN)
-    assert files.write_type(tmp_path, replace(PARCEL, parts={})) == []
+    assert write_type(tmp_path, replace(PARCEL, parts={})) == []
     more = {**PARCEL.definition, "max_retries": 5, "priority": "high"}
-    assert files.write_type(tmp_path, TypeFiles(more)) == [path]
+    assert write_type(tmp_path, Content(more)) == [path]
     assert path.read_text() == WRITTEN.replace("max_retries: 2", "max_retries: 5") + (
         "priority: high\n"
     )
     fewer = {name: value for name, value in PARCEL.definition.items() if name != "max_retries"}
-    files.write_type(tmp_path, TypeFiles(fewer))
+    write_type(tmp_path, Content(fewer))
     assert files.read_type(tmp_path).definition == fewer
 
 
@@ -92,7 +97,7 @@ def test_comments_order_and_style_of_what_has_not_changed_stay(tmp_path: Path) -
 )
 def test_texts_that_yaml_would_take_for_something_else_stay_texts(text: str) -> None:
     with TemporaryDirectory() as folder:
-        files.write_type(Path(folder), TypeFiles({"name": text}))
+        write_type(Path(folder), Content({"name": text}))
         written = (Path(folder) / "type.yaml").read_text()
         assert files.read_type(Path(folder)).definition == {"name": text}
         assert yaml.safe_load(written) == {"name": text}
@@ -105,7 +110,7 @@ def test_every_line_break_is_kept_before_another_field(value: Any) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         for each in ({"a": None}, {"a": value, "b": None}, {"a": value}):
-            files.write_type(folder, TypeFiles(each))
+            write_type(folder, Content(each))
             assert files.read_type(folder).definition == each
 
 
@@ -142,7 +147,7 @@ def test_unreadable_file_is_named(name: str, text: str) -> None:
 )
 def test_no_name_of_the_server_leaves_the_folder(language: str, part: str) -> None:
     with TemporaryDirectory() as folder, pytest.raises(FileError):
-        files.write_type(Path(folder) / "t", TypeFiles({"name": "x"}, {language: {part: "x"}}))
+        write_type(Path(folder) / "t", Content({"name": "x"}, {language: {part: "x"}}))
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30)
@@ -156,7 +161,7 @@ VALUES = st.recursive(
 NAMES = st.from_regex(r"[a-z][a-z_]{0,9}", fullmatch=True)
 PART_NAMES = st.sampled_from(["subject", "body", "email_html", "push", "sms"])
 TYPES = st.builds(
-    TypeFiles,
+    Content,
     st.dictionaries(NAMES.filter(lambda name: name != "schema"), VALUES, min_size=1, max_size=5),
     st.dictionaries(
         st.sampled_from(["default", "pt", "zh-Hant-TW"]),
@@ -168,17 +173,17 @@ TYPES = st.builds(
 
 @settings(max_examples=300, deadline=None)
 @given(TYPES, TYPES)
-def test_written_type_is_read_again_and_written_no_more(one: TypeFiles, other: TypeFiles) -> None:
+def test_written_type_is_read_again_and_written_no_more(one: Content, other: Content) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         for each in (one, other):
-            files.write_type(folder, each)
+            write_type(folder, each)
             found = files.read_type(folder)
             assert json.dumps(found.definition, sort_keys=True) == json.dumps(
                 each.definition, sort_keys=True
             )
             assert found.parts == each.parts
-            assert files.write_type(folder, each) == []
+            assert write_type(folder, each) == []
 
 
 def test_shipped_types_are_such_files(tmp_path: Path) -> None:
@@ -186,7 +191,7 @@ def test_shipped_types_are_such_files(tmp_path: Path) -> None:
     assert list(found) == [shipped.slug for shipped in shipped_types()]
     for slug, each in found.items():
         assert each.parts == templates.shipped_texts(slug)
-        assert files.write_type(tmp_path / slug, each) != []
+        assert write_type(tmp_path / slug, each) != []
     assert contents(tmp_path) == {
         name: text for name, text in contents(FOLDER).items() if not name.startswith("_")
     }

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from notifyproject_client.cli import command
-from notifyproject_client.cli.files import TypeFiles
+from notifyproject_client.cli.files import Content
 from notifyproject_client.cli.generate.declarations import Module
 from notifyproject_client.cli.generate.python import python_code
 from notifyproject_client.cli.generate.typescript import typescript_code
@@ -78,7 +78,7 @@ def module(types: Mapping[str, Mapping[str, Any] | None]) -> Module:
     made = Module()
     for slug, schema in types.items():
         definition: dict[str, Any] = {"name": f'Of "{slug}"'}
-        made.add(slug, TypeFiles(definition if schema is None else definition | {"schema": schema}))
+        made.add(slug, Content(definition if schema is None else definition | {"schema": schema}))
     return made
 
 

@@ -23,6 +23,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
 SHELL = [text for language, text in BLOCKS if language == "sh"]
 GITHUB, GITLAB = (yaml.safe_load(text) for language, text in BLOCKS if language == "yaml")
 (TUTORIAL,) = (text for text in SHELL if "notify init" in text and "notify preview" in text)
+(DESIGN,) = (text for text in SHELL if "notify init brands" in text)
 STUB = r"""
 pip() { :; }
 notify() { printf '%s\x1f' "$NOTIFY_API_KEY" "$@"; printf '\x1e'; }
@@ -72,7 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_command_of_the_guide_exists(folder: Path) -> None:
     keys = {"NOTIFY_API_KEY": "", "TEST_KEY": "", "GITHUB_SHA": "a", "CI_COMMIT_SHA": "a"}
-    blocks = [text for text in SHELL if text is not TUTORIAL]
+    blocks = [text for text in SHELL if text not in (TUTORIAL, DESIGN)]
     lines = [line for text in blocks for line in text.splitlines()]
     inline = re.findall(r"`(notify [^`]+)`", GUIDE)
     found = [call for line in (*lines, *inline) for call in calls_of(line, folder, keys)]
@@ -96,6 +97,14 @@ def test_tutorial_leads_from_the_first_file_to_a_published_change(folder: Path, 
     assert version.parts["default"]["subject"] == "Hello, {{ first_name }}"
     sent = Notification.objects.get()
     assert (sent.content.subject, sent.is_test) == ("Hello, Ada", True)
+    calls = shell.run(DESIGN)
+    assert [code for _, code in calls] == [0] * len(calls), calls
+    assert app.get("/types/welcome").json()["brand"] == "acme"
+    assert (
+        app.notify(type="welcome", content=..., data={"first_name": "Ada"})
+        .json()["content"]["body"]
+        .endswith("Begin: https://example.com")
+    )
 
 
 def pipeline_of_github(event: str) -> list[str]:

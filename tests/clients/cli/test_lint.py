@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from django.conf import settings
-from notifyproject_client.cli import command, files, lint
+from notifyproject_client.cli import command, kinds, lint
 from notifyproject_client.cli.rules import type_rules as copied
 
 from domain import type_rules
@@ -67,13 +67,12 @@ def test_page_has_a_finding_and_none_for_each_rule() -> None:
 def test_example_of_the_page_finds_what_it_says(example: Example, tmp_path: Path) -> None:
     rule, expected, text = example
     published = written(tmp_path, text)
-    types = {SLUG: files.read_type(tmp_path / SLUG)}
-    kind = types[SLUG]
+    item = kinds.read_items(tmp_path)[SLUG]
     places = set()
-    for found in type_rules.find(kind.definition, kind.parts, published=published):
-        _, name, path = lint.place([SLUG], f"/types/0{found.pointer}")
-        at = tmp_path / SLUG / name
-        places.add((str(found.code), f"{name}:{found.line or lint.line_of(at, path)}"))
+    for found in type_rules.find(item.content.definition, item.content.parts, published=published):
+        _, name, path = kinds.locate([item], f"/types/0{found.pointer}")
+        line = found.line or lint.line_of(tmp_path / name, path)
+        places.add((str(found.code), f"{name.removeprefix(f'{SLUG}/')}:{line}"))
     assert places == (set() if expected == "nothing" else {(rule, expected)})
     if published is None:
         code, out = run("lint", types=tmp_path)

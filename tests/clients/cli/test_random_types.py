@@ -1,4 +1,4 @@
-"""Random types through the command: pulled, pushed, and pulled again, without a difference."""
+"""Random types and designs through the command: pulled, pushed, and pulled again: no difference."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domain.states import Category, SchemaMode
-from notifications.catalog import types
+from notifications.catalog import designs, types
+from notifications.catalog.designs import Palette
 from notifyproject.db.collections import collection
 from tests.clients.cli.test_command import Notify
 from tests.support.clients.api import App
@@ -17,6 +18,7 @@ from tests.support.clients.api import App
 CASES = int(os.environ.get("RANDOM_TYPES", "8"))
 """The proof has 1,000: ``RANDOM_TYPES=1000``."""
 SLUG = "random_type"
+SUFFIXES = (".yaml", "schema.json", ".html", ".txt")
 LINES = st.text(
     st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="{}<>&"), max_size=30
 )
@@ -116,27 +118,85 @@ def test_pull_after_push_is_the_same_byte_for_byte(
     answer = app.post("/type-files", body)
     assert answer.status_code == 200, answer.content
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
-        pulled = _pulled(first, app)
+        pulled = _pulled(first, app, SLUG)
         revision = _revision(app)
         assert (pulled("push", "--publish"), pulled.out) == (0, "")
         # A server without the type gets the same one of the files.
         _forget()
         assert pulled("push", "--publish", "--force") == 0, pulled.out
         assert _revision(app) == revision
-        assert _texts(_pulled(second, app)) == _texts(pulled)
+        assert _texts(_pulled(second, app, SLUG)) == _texts(pulled)
         before = pulled.files()
         assert (pulled("pull", SLUG), pulled.out, pulled.files()) == (0, "", before)
     _forget()
 
 
-def _pulled(folder: str, app: App) -> Notify:
+COLOURS = st.integers(0, 0xFFFFFF).map("#{:06x}".format)
+PALETTES = st.fixed_dictionaries({}, optional=dict.fromkeys(Palette.__struct_fields__, COLOURS))
+BRANDS = st.fixed_dictionaries(
+    {"name": NAMES},
+    optional={
+        "footer": st.lists(NAMES, max_size=3).map("\n".join),
+        "layout": st.just("random"),
+        "reply_to": st.just("Help <help@example.com>"),
+        "colours": st.fixed_dictionaries({}, optional={"light": PALETTES, "dark": PALETTES}),
+        "logo": st.fixed_dictionaries(
+            {"url": st.just("https://cdn.example.com/a.png")},
+            optional={"width": st.integers(16, 480), "dark_url": st.none()},
+        ),
+    },
+)
+PARTIALS = st.dictionaries(
+    st.sampled_from(["default", "pt", "pt-BR", "zh-Hant"]),
+    st.fixed_dictionaries({"text": TEXTS.filter(str.strip)})
+    | st.fixed_dictionaries({"html": MARKUP}, optional={"text": TEXTS.filter(str.strip)}),
+    min_size=1,
+    max_size=3,
+)
+LAYOUTS = TEXTS.map(
+    "<html>\n<body>{}\n<div>{{{{ content }}}}</div><p>{{% if unsubscribe_url %}}"
+    "<a href='{{{{ unsubscribe_url }}}}'>Stop</a>{{% endif %}}</p></body></html>".format
+)
+
+
+@settings(
+    max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(brand=BRANDS, partial=PARTIALS, layout=LAYOUTS)
+def test_pull_after_push_of_a_design_is_the_same_byte_for_byte(
+    app: App, brand: dict[str, Any], partial: dict[str, Any], layout: str
+) -> None:
+    body = {
+        "brands": [{"name": "random", "brand": brand}],
+        "partials": [{"name": "random", "texts": partial}],
+        "layouts": [{"name": "random", "html": layout}],
+    }
+    answer = app.post("/design", body)
+    assert answer.status_code == 200, answer.content
+    keys = [f"{kind}/random" for kind in body]
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        pulled = _pulled(first, app, *keys)
+        assert (pulled("push", "--publish"), pulled.out) == (0, "")
+        collection("designs").delete_many({})
+        designs.invalidate()
+        assert (pulled("push", "--publish"), pulled("push", "--publish", "--force")) == (3, 0)
+        assert app.get("/design").json() == answer.json()
+        assert _texts(_pulled(second, app, *keys)) == _texts(pulled)
+        before = pulled.files()
+        assert (pulled("pull", *keys), pulled.out, pulled.files()) == (0, "", before)
+        assert (pulled("diff", "--exit-code"), pulled.out) == (0, "")
+    collection("designs").delete_many({})
+    designs.invalidate()
+
+
+def _pulled(folder: str, app: App, *keys: str) -> Notify:
     notify = Notify(Path(folder), app)
-    assert notify("pull", SLUG) == 0, notify.err
+    assert notify("pull", *keys) == 0, notify.err
     return notify
 
 
 def _texts(notify: Notify) -> dict[str, bytes]:
-    return {name: text for name, text in notify.files().items() if name.startswith("types/")}
+    return {name: text for name, text in notify.files().items() if name.endswith(SUFFIXES)}
 
 
 def _revision(app: App) -> str:

@@ -16,20 +16,22 @@ from typing import Any, TextIO
 
 import httpx
 
-from . import files, generate, lint, messages, validate
-from .files import FileError, TypeFiles
-from .init import FIRST_SLUG, write_first_type
+from . import files, generate, kinds, lint, messages, validate
+from .files import FileError
+from .init import FIRST_SLUG, write_first
+from .kinds import Item
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
 from .profiles import FILE as PROFILES
 from .profiles import Profile, ProfileError, find_profile
 from .pulled import Pulled
 from .rules.type_rules import Finding
-from .server import ConflictError, LocalType, RefusedError, Server, ServerError, ServerType
+from .server import ConflictError, LocalItem, RefusedError, Server, ServerError, ServerItem
 
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
 URL, KEY, PROFILE = "NOTIFY_URL", "NOTIFY_API_KEY", "NOTIFY_PROFILE"
 DEFAULT_TYPES = Path("notify/types")
+_NAME_HELP = "a type, or such as brands/acme"
 INIT, LINT, PROMOTE, TYPES, VALIDATE = "init", "lint", "promote", "types", "validate"
 
 
@@ -77,7 +79,7 @@ def _call(
         is_test_key = profile.key.startswith(messages.TEST_KEY)
         with Server(profile.url, key=profile.key, transport=transport) as server:
             return messages.run(options, server, is_test_key=is_test_key, out=out, err=err)
-    chosen = _Chosen(options.slugs)
+    chosen = _Chosen(options.names)
     with Server(profile.url, key=profile.key, transport=transport) as server:
         return _COMMANDS[options.command](
             _Run(
@@ -105,13 +107,13 @@ def _local(
     chosen: "_Chosen",
     environment: Mapping[str, str],
     transport: httpx.BaseTransport | None,
-) -> dict[str, TypeFiles]:
-    """Return the chosen types to compare with the server's: of the files, or of another server."""
+) -> dict[str, Item]:
+    """Return the chosen items to compare with the server's: of the files, or of another server."""
     if options.command == PROMOTE:
         source = find_profile(options.source, environment=environment)
         with Server(source.url, key=source.key, transport=transport) as server:
-            return {slug: each.files for slug, each in chosen.of(server.types()).items()}
-    return files.read_types(options.types, chosen.slugs)
+            return {key: each.item for key, each in chosen.of(server.items()).items()}
+    return kinds.read_items(options.types, chosen.keys)
 
 
 def _generate(options: argparse.Namespace, out: TextIO) -> int:
@@ -133,9 +135,9 @@ def _validate(options: argparse.Namespace, out: TextIO) -> int:
 
 
 def _init(options: argparse.Namespace, out: TextIO) -> int:
-    for path in write_first_type(options.types, options.slug):
+    for path in write_first(options.types, options.name):
         print(f"{path}: written", file=out)
-    print(f"To store it on a server: notify push {options.slug}", file=out)
+    print(f"To store it on a server: notify push {options.name}", file=out)
     return OK
 
 
@@ -144,20 +146,21 @@ class _InvalidUseError(Exception):
 
 
 class _Chosen:
-    """The types that the command line names; all, if it names none."""
+    """The items that the command line names; all, if it names none."""
 
-    def __init__(self, slugs: Sequence[str]) -> None:
-        self.slugs = slugs
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = keys
 
-    def of(self, types: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the chosen ones of these types."""
-        return {s: each for s, each in types.items() if not self.slugs or s in self.slugs}
+    def of(self, items: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the chosen ones of these items."""
+        return {k: each for k, each in items.items() if not self.keys or k in self.keys}
 
     def check(self, *known: Mapping[str, Any]) -> None:
         """Raise _InvalidUseError for a name that none of these has."""
-        for slug in self.slugs:
-            if not any(slug in types for types in known):
-                raise _InvalidUseError(f"There is no type {slug}.")
+        for key in self.keys:
+            if not any(key in items for items in known):
+                kind, name = kinds.kind_and_name(key)
+                raise _InvalidUseError(f"There is no {kind.name} {name}.")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,7 +168,7 @@ class _Files:
     """One call of the command that needs no server."""
 
     options: argparse.Namespace
-    local: dict[str, TypeFiles]
+    local: dict[str, Item]
     chosen: _Chosen
     out: TextIO
     err: TextIO
@@ -177,11 +180,13 @@ class _Files:
         folder: Path = self.options.types
         return folder
 
-    def say(self, slug: str, what: str, text: str = "") -> None:
-        """Report what happened to a type, as a line or for ``--json``."""
-        self.events.append({"type": slug, "what": what, **({"text": text} if text else {})})
+    def say(self, item: Item, what: str, text: str = "") -> None:
+        """Report what happened to an item, as a line or for ``--json``."""
+        self.events.append(
+            {item.kind.name: item.name, "what": what, **({"text": text} if text else {})}
+        )
         if not self.options.json:
-            print(f"{slug}: {what}", file=self.out)
+            print(f"{item.key}: {what}", file=self.out)
             if text:
                 print(text, end="", file=self.out)
 
@@ -192,7 +197,7 @@ class _Files:
             print(f"{place}: {event['what']}: {event['text']}", file=self.out)
 
     def warn(self, text: str) -> None:
-        """Report what isn't about one type."""
+        """Report what isn't about one item."""
         print(text, file=self.err)
 
     def end(self, code: int) -> int:
@@ -204,35 +209,35 @@ class _Files:
 
 @dataclass(slots=True, kw_only=True)
 class _Run(_Files):
-    """One call of the command with a server, which is to have the local types."""
+    """One call of the command with a server, which is to have the local items."""
 
     server: Server
 
     @property
     def source(self) -> str | None:
-        """The profile of the server that has the local types, None if they are the files."""
+        """The profile of the server that has the local items, None if they are the files."""
         return self.options.source if self.options.command == PROMOTE else None
 
     @property
     def place(self) -> str:
-        """Where the local types are."""
+        """Where the local items are."""
         return f"on {self.source}" if self.source else f"in {self.folder}"
 
-    def difference(self, slug: str, before: TypeFiles, after: TypeFiles) -> str:
-        """Return how a local type differs from the server's, both as files."""
-        return _difference(slug, before, after, names=("server", self.source or "files"))
+    def difference(self, before: Item | None, after: Item) -> str:
+        """Return how a local item differs from the server's, both as files."""
+        return _difference(before, after, names=("server", self.source or "files"))
 
-    def three_way_difference(self, slug: str, there: TypeFiles, here: TypeFiles) -> str:
-        """Return how the server's type and the local one differ from what was last the same.
+    def three_way_difference(self, there: Item, here: Item) -> str:
+        """Return how the server's item and the local one differ from what was last the same.
 
         Without that, return how they differ from each other.
         """
-        known = self.lock().get(slug)
-        base = self.pulled().get(slug, known.revision) if known and not self.source else None
+        known = self.lock().get(here.key)
+        base = self.pulled().get(here, known.revision) if known and not self.source else None
         if base is None:
-            return self.difference(slug, there, here)
+            return self.difference(there, here)
         return "".join(
-            _difference(slug, base, side, names=("pulled", name))
+            _difference(base, side, names=("pulled", name))
             for name, side in (("server", there), ("files", here))
         )
 
@@ -240,64 +245,66 @@ class _Run(_Files):
         """Return what the server had, beside the folder of types."""
         return Pulled(self.folder.parent, self.server.url)
 
-    def set_synced(self, types: Sequence[ServerType]) -> None:
-        """Store that the files of types are those of the server. Raises FileError."""
+    def set_synced(self, items: Sequence[ServerItem]) -> None:
+        """Store that the files of items are those of the server. Raises FileError."""
         pulled = self.pulled()
-        for each in types:
-            pulled.keep(each.slug, each.revision, each.files)
-        self.lock().set(
-            {each.slug: Synced(each.revision, digest(self.local[each.slug])) for each in types}
-        )
+        synced: dict[str, Synced] = {}
+        for each in items:
+            key = each.item.key
+            pulled.keep(each.item, each.revision)
+            synced[key] = Synced(each.revision, digest(self.local[key].content))
+        self.lock().set(synced)
 
     def lock(self) -> Lock:
         """Return the lock beside the folder of types."""
         return Lock(self.folder.parent / LOCK, self.server.url)
 
 
-def _difference(slug: str, before: TypeFiles, after: TypeFiles, *, names: tuple[str, str]) -> str:
-    one = files.texts_of(before) if before.definition else {}
-    other = files.texts_of(after)
+def _difference(before: Item | None, after: Item, *, names: tuple[str, str]) -> str:
+    one, other = before.texts if before else {}, after.texts
     lines: list[str] = []
     for name in sorted(one.keys() | other.keys()):
         lines += difflib.unified_diff(
             one.get(name, "").splitlines(keepends=True),
             other.get(name, "").splitlines(keepends=True),
-            fromfile=f"{names[0]}/{slug}/{name}",
-            tofile=f"{names[1]}/{slug}/{name}",
+            fromfile=f"{names[0]}/{name}",
+            tofile=f"{names[1]}/{name}",
         )
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def _pull(run: _Run) -> int:
-    there = run.server.types()
+    there = run.server.items()
     run.chosen.check(run.local, there)
     lock = run.lock()
-    same: list[ServerType] = []
+    same: list[ServerItem] = []
     code = OK
-    for slug, of_server in run.chosen.of(there).items():
-        if not files.NAME.fullmatch(slug):
-            raise ServerError(f"{slug!r} is no type.")
-        here = run.local.get(slug)
-        if here != of_server.files and here is not None and not run.options.force:
-            known = lock.get(slug)
-            is_changed_here = known is None or digest(here) != known.files
+    for key, of_server in run.chosen.of(there).items():
+        item = of_server.item
+        if not item.kind.pattern.fullmatch(item.name):
+            raise ServerError(f"{item.name!r} is no {item.kind.name}.")
+        here = run.local.get(key)
+        if here is not None and here != item and not run.options.force:
+            known = lock.get(key)
+            is_changed_here = known is None or digest(here.content) != known.files
             is_changed_there = known is None or of_server.revision != known.revision
             if is_changed_here and is_changed_there:
-                run.say(slug, "conflict: changed in the files and on the server",
-                        run.three_way_difference(slug, of_server.files, here))  # fmt: skip
+                run.say(here, "conflict: changed in the files and on the server",
+                        run.three_way_difference(item, here))  # fmt: skip
                 code = CONFLICT
                 continue
             if is_changed_here:
-                run.say(slug, "kept, since only the files have changed")
+                run.say(here, "kept, since only the files have changed")
                 continue
             if not is_changed_there:
                 same.append(of_server)
                 continue
-        changed = files.write_type(run.folder / slug, of_server.files)
-        run.local[slug] = files.read_type(run.folder / slug)
+        folder = kinds.folder_of(item.kind, run.folder)
+        changed = item.kind.write(folder, item.name, item.content)
+        run.local[key] = replace(item, content=item.kind.read(folder, item.name))
         same.append(of_server)
         if changed:
-            run.say(slug, "pulled")
+            run.say(item, "pulled")
     if same:
         run.set_synced(same)
     if code == CONFLICT:
@@ -306,57 +313,60 @@ def _pull(run: _Run) -> int:
 
 
 def _diff(run: _Run) -> int:
-    there = run.server.types()
+    there = run.server.items()
     run.chosen.check(run.local, there)
     try:
         wanted = _sent(run, _revisions(run, there), dry_run=True, publish=False)
     except ConflictError:
-        run.warn("Types have changed on the server meanwhile. Run the command again.")
+        run.warn("Something has changed on the server meanwhile. Run the command again.")
         return run.end(CONFLICT)
     if wanted is None:
         return run.end(DIFFERENT)
     is_different = False
     for each in wanted:
-        present = there.get(each.slug)
-        before = present.files if present else TypeFiles({})
+        present = there.get(each.item.key)
         if each.outcome != "unchanged":
             is_different = True
-            run.say(each.slug, each.outcome, run.difference(each.slug, before, each.files))
+            difference = run.difference(present.item if present else None, each.item)
+            run.say(each.item, each.outcome, difference)
     if only_there := sorted(run.chosen.of(there).keys() - run.local.keys()):
         run.warn(f"Only on the server, and left as they are: {', '.join(only_there)}.")
     return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
 
 
 def _lint_without_server(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
-    chosen = _Chosen(options.slugs)
-    local = files.read_types(options.types, chosen.slugs)
+    chosen = _Chosen(options.names)
+    local = kinds.read_items(options.types, chosen.keys)
     run = _Files(options=options, local=local, chosen=chosen, out=out, err=err)
     return _lint(run, lint.find_without_server)
 
 
 def _lint_by_server(run: _Run) -> int:
-    def find(local: Mapping[str, TypeFiles]) -> Sequence[Finding]:
+    def find(local: Sequence[Item]) -> Sequence[Finding]:
         try:
-            return run.server.lint([LocalType(*each, None) for each in local.items()])
+            return run.server.lint([LocalItem(item, None) for item in local])
         except RefusedError as invalid:
             return invalid.problems
 
     return _lint(run, find)
 
 
-def _lint(run: _Files, find: Callable[[Mapping[str, TypeFiles]], Iterable[Finding]]) -> int:
+def _lint(run: _Files, find: Callable[[Sequence[Item]], Iterable[Finding]]) -> int:
     run.chosen.check(run.local)
     if not run.local:
         run.warn(f"There are no types in {run.folder}.")
         return run.end(INVALID_USE)
-    slugs = [*run.local]
-    found = [*find(run.local)]
+    local = [*run.local.values()]
+    found = [*find(local)]
     for each in found:
-        slug, name, path = lint.place(slugs, each.pointer)
-        at = run.folder / slug / name
+        item, name, path = kinds.locate(local, each.pointer)
+        if item is None:
+            run.report(path, {"what": each.code, "text": each.detail})
+            continue
+        at = kinds.folder_of(item.kind, run.folder) / name
         run.report(
             f"{at}:{each.line or lint.line_of(at, path)}",
-            {"type": slug, "what": each.code, "text": each.detail},
+            {item.kind.name: item.name, "what": each.code, "text": each.detail},
         )
     if found:
         run.warn(f"Each rule is explained in {lint.PAGE}.")
@@ -365,37 +375,37 @@ def _lint(run: _Files, find: Callable[[Mapping[str, TypeFiles]], Iterable[Findin
 
 def _push(run: _Run) -> int:
     if run.options.force:
-        return _store(run, _revisions(run, run.server.types()))
+        return _store(run, _revisions(run, run.server.items()))
     return _store(run, _known_revisions(run))
 
 
 def _promote(run: _Run) -> int:
-    there, lock = run.server.types(), run.lock()
+    there, lock = run.server.items(), run.lock()
     if run.options.force:
         return _store(run, _revisions(run, there))
-    unmoved = {s: each for s, each in there.items() if each.revision in lock.revisions(s)}
+    unmoved = {k: each for k, each in there.items() if each.revision in lock.revisions(k)}
     return _store(
         run,
         {
-            slug: unmoved[slug].revision if slug in unmoved else revision
-            for slug, revision in _known_revisions(run).items()
+            key: unmoved[key].revision if key in unmoved else revision
+            for key, revision in _known_revisions(run).items()
         },
     )
 
 
-def _revisions(run: _Run, there: Mapping[str, ServerType]) -> dict[str, str | None]:
-    """Return the present revision of each type; None: the server doesn't have it."""
-    return {slug: there[slug].revision if slug in there else None for slug in run.local}
+def _revisions(run: _Run, there: Mapping[str, ServerItem]) -> dict[str, str | None]:
+    """Return the present revision of each item; None: the server doesn't have it."""
+    return {key: there[key].revision if key in there else None for key in run.local}
 
 
 def _known_revisions(run: _Run) -> dict[str, str | None]:
-    """Return the revision of each type when it was last that of the files; None: never."""
+    """Return the revision of each item when it was last that of the files; None: never."""
     lock = run.lock()
-    return {slug: known.revision if (known := lock.get(slug)) else None for slug in run.local}
+    return {key: known.revision if (known := lock.get(key)) else None for key in run.local}
 
 
 def _store(run: _Run, replaced: Mapping[str, str | None]) -> int:
-    """Store types on the server in place of these revisions."""
+    """Store items on the server in place of these revisions."""
     run.chosen.check(run.local)
     if not run.local:
         run.warn(f"There are no types {run.place}.")
@@ -403,7 +413,9 @@ def _store(run: _Run, replaced: Mapping[str, str | None]) -> int:
     try:
         stored = _sent(run, replaced, dry_run=run.options.dry_run, publish=run.options.publish)
     except ConflictError as conflict:
-        return run.end(_report_conflict(run, [[*run.local][index] for index in conflict.indexes]))
+        local = [*run.local.values()]
+        located = [kinds.locate(local, pointer)[0] for pointer in conflict.pointers]
+        return run.end(_report_conflict(run, [item for item in located if item is not None]))
     if stored is None:
         return run.end(DIFFERENT)
     publishes = run.options.publish and not run.options.dry_run
@@ -411,33 +423,33 @@ def _store(run: _Run, replaced: Mapping[str, str | None]) -> int:
     if run.source:
         # The files may have something else.
         if publishes:
-            run.lock().set_promoted({each.slug: each.revision for each in stored})
+            run.lock().set_promoted({each.item.key: each.revision for each in stored})
     elif publishes or all(each.outcome == "unchanged" for each in stored):
         run.set_synced(stored)
     return run.end(OK)
 
 
-def _report_stored(run: _Run, stored: Sequence[ServerType], *, publishes: bool) -> None:
+def _report_stored(run: _Run, stored: Sequence[ServerItem], *, publishes: bool) -> None:
     for each in stored:
         if each.outcome == "unchanged":
             continue
         if run.options.dry_run:
-            run.say(each.slug, f"would be {each.outcome}")
+            run.say(each.item, f"would be {each.outcome}")
         elif publishes:
-            run.say(each.slug, f"{each.outcome} and published")
+            run.say(each.item, f"{each.outcome} and published")
         elif each.version:
-            run.say(each.slug, f"draft of version {each.version}, not published")
+            run.say(each.item, f"draft of version {each.version}, not published")
         else:
-            run.say(each.slug, "not published: without --publish, only texts are stored")
+            run.say(each.item, "not published: without --publish, only texts of types are stored")
 
 
-def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
-    there = run.server.types()
-    for slug in slugs:
-        present = there.get(slug)
-        text = run.three_way_difference(slug, present.files, run.local[slug]) if present else ""
+def _report_conflict(run: _Run, changed: Sequence[Item]) -> int:
+    there = run.server.items()
+    for here in changed:
+        present = there.get(here.key)
+        text = run.three_way_difference(present.item, here) if present else ""
         last = "pull, push, or promotion" if run.source else "pull"
-        run.say(slug, f"conflict: changed on the server since the last {last}", text)
+        run.say(here, f"conflict: changed on the server since the last {last}", text)
     run.warn(
         f"Nothing was stored. --force publishes what {run.source} has in place of the server's."
         if run.source
@@ -448,19 +460,24 @@ def _report_conflict(run: _Run, slugs: Sequence[str]) -> int:
 
 def _sent(
     run: _Run, replaced: Mapping[str, str | None], *, dry_run: bool, publish: bool
-) -> list[ServerType] | None:
+) -> list[ServerItem] | None:
     """Send the files. Return the server's view of them, or None if it refuses them."""
-    types = [LocalType(slug, each, replaced[slug]) for slug, each in run.local.items()]
-    if not types:
+    local = [*run.local.values()]
+    if not local:
         return []
     note = getattr(run.options, "note", "")
     breaks = getattr(run.options, "breaking", False)
+    sent = [LocalItem(item, replaced[item.key]) for item in local]
     try:
-        return run.server.push(types, publish=publish, dry_run=dry_run, note=note, breaks=breaks)
+        return run.server.push(sent, publish=publish, dry_run=dry_run, note=note, breaks=breaks)
     except RefusedError as invalid:
         for each in invalid.problems:
-            slug, name, path = lint.place([*run.local], each.pointer)
-            run.say(slug, f"{name}: {path}: {each.detail}" if path else f"{name}: {each.detail}")
+            item, file, path = kinds.locate(local, each.pointer)
+            if item is None:
+                run.warn(f"{path}: {each.detail}" if path else each.detail)
+                continue
+            name = file.removeprefix(f"{item.name}/")
+            run.say(item, f"{name}: {path}: {each.detail}" if path else f"{name}: {each.detail}")
         return None
 
 
@@ -496,8 +513,8 @@ def _parser() -> argparse.ArgumentParser:
             "--breaking", action="store_true", help="publish schemas that refuse more"
         )
         command.add_argument("--note", default="", help="what has changed")
-    init = commands.add_parser(INIT, help="write the files of a first type")
-    init.add_argument("slug", nargs="?", default=FIRST_SLUG, metavar="TYPE")
+    init = commands.add_parser(INIT, help="write the files of a first type, or of a first design")
+    init.add_argument("name", nargs="?", default=FIRST_SLUG, metavar="NAME", help=_NAME_HELP)
     of_types = commands.add_parser(TYPES, help="code for the data of types").add_subparsers(
         dest="subcommand", required=True
     )
@@ -510,7 +527,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--types", type=Path, default=DEFAULT_TYPES, help="the folder")
     of_messages = messages.add_commands(commands)
     for command in (pull, diff, lint_, push, promote):
-        command.add_argument("slugs", nargs="*", metavar="TYPE", help="by default all")
+        command.add_argument("names", nargs="*", metavar="NAME", help=f"{_NAME_HELP}; or all")
     for command in (pull, diff, lint_, push, promote, *of_messages):
         command.add_argument("--json", action="store_true", help="write JSON")
     for command in (pull, diff, lint_, push, *of_messages):

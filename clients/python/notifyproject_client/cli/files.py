@@ -1,4 +1,4 @@
-"""A type as files: a folder with ``type.yaml``, ``schema.json``, and one file for each text.
+"""What files say: fields as YAML, texts, and a type as a folder of both with ``schema.json``.
 
 The files have whatever fields and parts the server has: none is named here but ``schema``. Texts
 are kept byte for byte, and have one line break more than the server's. A file that is written again
@@ -35,8 +35,8 @@ class FileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class TypeFiles:
-    """The content of a type's folder."""
+class Content:
+    """What the files of a type or another item say."""
 
     definition: dict[str, Any]
     parts: Parts = field(default_factory=dict)
@@ -76,68 +76,48 @@ for _tag, _pattern, _first in (
 _Dumper.add_representer(str, _write_text)
 
 
-def read_types(folder: Path, slugs: Sequence[str] = ()) -> dict[str, TypeFiles]:
-    """Return the types in a folder by slug: these, or all. Folders without ``type.yaml`` are none.
-
-    Raises FileError.
-    """
-    found = sorted(path.parent for path in folder.glob(f"*/{DEFINITION}"))
-    return {each.name: read_type(each) for each in found if not slugs or each.name in slugs}
+def read_types(folder: Path, slugs: Sequence[str] = ()) -> dict[str, Content]:
+    """Return the types in a folder by slug: these, or all. Raises FileError."""
+    return {
+        slug: read_type(folder / slug) for slug in type_names(folder) if not slugs or slug in slugs
+    }
 
 
-def read_type(folder: Path) -> TypeFiles:
+def type_names(folder: Path) -> list[str]:
+    """Return the types in a folder. Folders without ``type.yaml`` are none."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{DEFINITION}"))
+
+
+def read_type(folder: Path) -> Content:
     """Return the type in a folder. Raises FileError."""
     path = folder / DEFINITION
-    try:
-        definition = _load(_read(path))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise FileError(path, str(error)) from error
-    if not isinstance(definition, dict):
-        raise FileError(path, "Expected fields, such as `name: Parcel lost`.")
+    definition = read_fields(path)
     if "schema" in definition:
         raise FileError(path, f"The schema has a file of its own, {SCHEMA}.")
     schema = folder / SCHEMA
     if schema.is_file():
         try:
-            definition["schema"] = json.loads(_read(schema))
+            definition["schema"] = json.loads(read_file(schema))
         except (ValueError, RecursionError) as error:
             raise FileError(schema, str(error)) from error
     parts: Parts = {}
     for language, part, text_path in _text_files(folder):
-        parts.setdefault(language, {})[part] = _read(text_path).removesuffix("\n")
-    return TypeFiles(definition, parts)
+        parts.setdefault(language, {})[part] = read_text(text_path)
+    return Content(definition, parts)
 
 
-def write_type(folder: Path, files: TypeFiles) -> list[Path]:
-    """Write a type into its folder, and delete texts that it does not have.
-
-    Return the files that changed. Raises FileError for a name that can't be one of a file.
-    """
-    wanted = {folder / name: text for name, text in texts_of(files, folder).items()}
-    changed = [path for path, text in wanted.items() if not path.is_file() or _read(path) != text]
-    for path in changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted[path], encoding="utf-8", newline="")
-    known = [folder / SCHEMA, *(path for _, _, path in _text_files(folder))]
-    for path in known:
-        if path not in wanted and path.is_file():
-            path.unlink()
-            changed.append(path)
-    return changed
-
-
-def texts_of(files: TypeFiles, folder: Path | None = None) -> dict[str, str]:
+def texts_of_type(content: Content, folder: Path | None = None) -> dict[str, str]:
     """Return the text of each file of a type, by its name in the type's folder.
 
     What ``folder`` already says the same keeps its form. Raises FileError for a name that can't be
     one of a file.
     """
-    definition = dict(files.definition)
+    definition = dict(content.definition)
     schema = definition.pop("schema", None)
-    texts = {DEFINITION: _definition_text(folder and folder / DEFINITION, definition)}
+    texts = {DEFINITION: fields_text(folder and folder / DEFINITION, definition)}
     if schema is not None:
         texts[SCHEMA] = _schema_text(folder and folder / SCHEMA, schema)
-    for language, parts in files.parts.items():
+    for language, parts in content.parts.items():
         if language != OWN_LANGUAGE and not LANGUAGE.fullmatch(language):
             raise FileError(folder or Path(), f"{language!r} is no language.")
         for part, text in parts.items():
@@ -145,6 +125,24 @@ def texts_of(files: TypeFiles, folder: Path | None = None) -> dict[str, str]:
                 raise FileError(folder or Path(), f"{part!r} is no part.")
             texts[text_name(language, part)] = f"{text}\n"
     return texts
+
+
+def paths_of_type(folder: Path) -> list[Path]:
+    """Return the present files of a type, besides its definition."""
+    schema = folder / SCHEMA
+    texts = [path for _, _, path in _text_files(folder)]
+    return [schema, *texts] if schema.is_file() else texts
+
+
+def place_in_type(tokens: Sequence[str]) -> tuple[str, str]:
+    """Return the file and the path in it that a pointer into a type of a request means."""
+    match tokens:
+        case ["definition", "schema", *path]:
+            return SCHEMA, "/".join(path)
+        case ["parts", language, part, *_]:
+            return text_name(language, part), ""
+        case _:
+            return DEFINITION, "/".join(tokens[1:])
 
 
 def text_name(language: str, part: str) -> str:
@@ -164,6 +162,46 @@ def _text_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
             yield language, f"{path.stem}{_HTML}", path
 
 
+def read_fields(path: Path) -> dict[str, Any]:
+    """Return the fields of a file. Raises FileError."""
+    try:
+        fields = _load(read_file(path))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise FileError(path, str(error)) from error
+    if not isinstance(fields, dict):
+        raise FileError(path, "Expected fields, such as `name: Parcel lost`.")
+    return fields
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, without the line break that each has. Raises FileError."""
+    return read_file(path).removesuffix("\n")
+
+
+def read_file(path: Path) -> str:
+    """Return all that a file has. Raises FileError."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(path, str(error)) from error
+
+
+def write_texts(wanted: Mapping[Path, str], present: Sequence[Path]) -> list[Path]:
+    """Write texts by their paths, and delete the present ones that aren't wanted.
+
+    Return the files that changed.
+    """
+    changed = [p for p, text in wanted.items() if not p.is_file() or read_file(p) != text]
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path], encoding="utf-8", newline="")
+    gone = [path for path in present if path not in wanted]
+    for path in gone:
+        path.unlink()
+    return changed + gone
+
+
 def _load(text: str) -> Any:
     loader = _Loader(text)
     try:
@@ -172,18 +210,10 @@ def _load(text: str) -> Any:
         loader.dispose()
 
 
-def _read(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(path, str(error)) from error
-
-
 def _schema_text(path: Path | None, schema: Mapping[str, Any]) -> str:
     """Return the text of a schema: the present one, if it says the same."""
     if path is not None and path.is_file():
-        present = _read(path)
+        present = read_file(path)
         try:
             if _same(json.loads(present), schema):
                 return present
@@ -192,22 +222,22 @@ def _schema_text(path: Path | None, schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
 
 
-def _definition_text(path: Path | None, definition: Mapping[str, Any]) -> str:
-    """Return the text of a definition, with what the present one says the same of a field."""
+def fields_text(path: Path | None, fields: Mapping[str, Any]) -> str:
+    """Return the text of fields, with what the present one says the same of each."""
     kept: dict[str, str] = {}
     head = ""
     if path is not None and path.is_file():
-        head, blocks = _blocks(_read(path))
+        head, blocks = _blocks(read_file(path))
         for name, block in blocks.items():
             comment, text = _without_comments_before(block)
             try:
                 value = _load(text)
             except yaml.YAMLError:
                 continue
-            if name in definition:
-                is_same = _same(value, {name: definition[name]})
-                kept[name] = block if is_same else comment + _dump({name: definition[name]})
-    fresh = {name: kept.get(name) or _dump({name: definition[name]}) for name in definition}
+            if name in fields:
+                is_same = _same(value, {name: fields[name]})
+                kept[name] = block if is_same else comment + _dump({name: fields[name]})
+    fresh = {name: kept.get(name) or _dump({name: fields[name]}) for name in fields}
     order = [*kept, *(name for name in fresh if name not in kept)]
     return head + "".join(fresh[name] for name in order)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-from . import files
-from .files import TypeFiles
+from .kinds import TYPE, Item
 from .rules import type_rules
 from .rules.schema_changes import pointer_token
 from .rules.type_rules import Finding
@@ -23,15 +22,16 @@ _SHAPES: Mapping[str, tuple[type, str]] = {
 """The fields that the rules read into."""
 
 
-def find_without_server(types: Mapping[str, TypeFiles]) -> Iterator[Finding]:
+def find_without_server(local: Sequence[Item]) -> Iterator[Finding]:
     """Yield what the rules find that need no server, or what they can't read of a type.
 
-    The pointers are those of a request with the types in their order.
+    The pointers are those of a request with the items in their order.
     """
-    for index, each in enumerate(types.values()):
+    types = [item.content for item in local if item.kind is TYPE]
+    for index, each in enumerate(types):
         wrong = [*_find_wrong_shapes(each.definition)]
         for found in wrong or type_rules.find(each.definition, each.parts):
-            yield replace(found, pointer=f"/types/{index}{found.pointer}")
+            yield replace(found, pointer=f"/{TYPE.folder}/{index}{found.pointer}")
 
 
 def _find_wrong_shapes(definition: Mapping[str, Any]) -> Iterator[Finding]:
@@ -47,19 +47,6 @@ def _find_wrong_shapes(definition: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(code="invalid", pointer=place, detail=error.message)
         except ValueError as error:  # Nested too deeply for the library
             yield Finding(code="invalid", pointer="/definition/schema", detail=str(error))
-
-
-def place(slugs: Sequence[str], pointer: str) -> tuple[str, str, str]:
-    """Return the type, the file, and the path in it that a pointer into the request means."""
-    _, _, index, kind, *rest = [*pointer.split("/"), "", "", ""][: max(4, pointer.count("/") + 1)]
-    slug = slugs[int(index)] if index.isdecimal() else ""
-    match kind, rest:
-        case "definition", ["schema", *path]:
-            return slug, files.SCHEMA, "/".join(path)
-        case "parts", [language, part, *_]:
-            return slug, files.text_name(language, part), ""
-        case _:
-            return slug, files.DEFINITION, "/".join(rest)
 
 
 def path_token(key: str | int) -> str:

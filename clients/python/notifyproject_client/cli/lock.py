@@ -1,6 +1,6 @@
-"""``notify.lock``: what each server had when its types were last those of the files.
+"""``notify.lock``: what each server had when its items were last those of the files.
 
-Types that came from another server are in it apart: the files may not have them.
+Items that came from another server are in it apart: the files may not have them.
 """
 
 import hashlib
@@ -9,21 +9,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .files import FileError, TypeFiles
+from .files import Content, FileError
 
 NAME = "notify.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """A type when files and server were the same: the server's revision, and the files' digest."""
+    """An item when files and server were the same: the server's revision, and the files' digest."""
 
     revision: str
     files: str
 
 
 class Lock:
-    """What is known of the types of a server."""
+    """What is known of the items of a server, by their keys."""
 
     def __init__(self, path: Path, server: str) -> None:
         self._path, self._server = path, server
@@ -33,38 +33,38 @@ class Lock:
             try:
                 stored = json.loads(path.read_text(encoding="utf-8"))
                 self._servers = {
-                    each: {slug: Synced(**found) for slug, found in types.items()}
-                    for each, types in stored["servers"].items()
+                    each: {key: Synced(**found) for key, found in items.items()}
+                    for each, items in stored["servers"].items()
                 }
                 self._promoted = {
-                    each: dict(types) for each, types in stored.get("promoted", {}).items()
+                    each: dict(items) for each, items in stored.get("promoted", {}).items()
                 }
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise FileError(path, "Not a lock of this command.") from error
 
-    def get(self, slug: str) -> Synced | None:
-        """Return what is known of a type, None if it has never been the same."""
-        return self._servers.get(self._server, {}).get(slug)
+    def get(self, key: str) -> Synced | None:
+        """Return what is known of an item, None if it has never been the same."""
+        return self._servers.get(self._server, {}).get(key)
 
-    def revisions(self, slug: str) -> set[str | None]:
-        """Return the revisions of a type on the server that came from here."""
-        synced = self.get(slug)
-        promoted = self._promoted.get(self._server, {}).get(slug)
+    def revisions(self, key: str) -> set[str | None]:
+        """Return the revisions of an item on the server that came from here."""
+        synced = self.get(key)
+        promoted = self._promoted.get(self._server, {}).get(key)
         return {promoted, synced.revision if synced else None}
 
-    def set(self, types: Mapping[str, Synced]) -> None:
-        """Store that types are the same. Raises FileError."""
-        self._servers.setdefault(self._server, {}).update(types)
+    def set(self, items: Mapping[str, Synced]) -> None:
+        """Store that items are the same. Raises FileError."""
+        self._servers.setdefault(self._server, {}).update(items)
         self._write()
 
     def set_promoted(self, revisions: Mapping[str, str]) -> None:
-        """Store the revisions of types that came from another server. Raises FileError."""
+        """Store the revisions of items that came from another server. Raises FileError."""
         self._promoted.setdefault(self._server, {}).update(revisions)
         self._write()
 
     def _write(self) -> None:
         servers = {
-            server: {slug: asdict(each) for slug, each in synced.items()}
+            server: {key: asdict(each) for key, each in synced.items()}
             for server, synced in self._servers.items()
         }
         content = {"servers": servers} | ({"promoted": self._promoted} if self._promoted else {})
@@ -78,7 +78,7 @@ class Lock:
             raise FileError(self._path, str(error)) from error
 
 
-def digest(files: TypeFiles) -> str:
+def digest(content: Content) -> str:
     """Return a digest of what files say, whatever their comments and style."""
-    content = json.dumps([files.definition, files.parts], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+    text = json.dumps([content.definition, content.parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

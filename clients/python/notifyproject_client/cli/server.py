@@ -1,16 +1,16 @@
 """The operations of the service that ``notify`` calls."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx
 
-from .files import TypeFiles
+from .kinds import BESIDE, KINDS, TYPE, Item, Kind
 from .rules.type_rules import Finding
 
 API = "/api/v1"
-PATH = f"{API}/type-files"
+PATH, DESIGN = f"{API}/type-files", f"{API}/design"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 PAGE = 100
 CONFLICT = 409
@@ -30,30 +30,28 @@ class RefusedError(Exception):
 
 
 class ConflictError(Exception):
-    """Types have changed on the server. ``indexes`` are their places in the request."""
+    """Items have changed on the server, with pointers into the request."""
 
-    def __init__(self, indexes: Sequence[int]) -> None:
+    def __init__(self, pointers: Sequence[str]) -> None:
         super().__init__("conflict")
-        self.indexes = indexes
+        self.pointers = pointers
 
 
 @dataclass(frozen=True, slots=True)
-class ServerType:
-    """A type as the server has it, or would have it."""
+class ServerItem:
+    """An item as the server has it, or would have it."""
 
-    slug: str
+    item: Item
     revision: str
-    files: TypeFiles
     outcome: str = "unchanged"
     version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LocalType:
-    """A type to send, and the revision that it was made from; None: it is new."""
+class LocalItem:
+    """An item to send, and the revision that it was made from; None: it is new."""
 
-    slug: str
-    files: TypeFiles
+    item: Item
     revision: str | None
 
 
@@ -75,39 +73,35 @@ class Server:
     def __exit__(self, *error: object) -> None:
         self._http.close()
 
-    def types(self) -> dict[str, ServerType]:
-        """Return all types by slug. Raises ServerError."""
-        return {each["slug"]: _server_type(each) for each in self._all()}
+    def items(self) -> dict[str, ServerItem]:
+        """Return all items by their keys. Raises ServerError."""
+        found = [*_server_items(self._all(), self._send("GET", DESIGN))]
+        return {each.item.key: each for each in found}
 
     def push(
         self,
-        types: Sequence[LocalType],
+        local: Sequence[LocalItem],
         *,
         publish: bool,
         dry_run: bool,
         note: str = "",
         breaks: bool = False,
-    ) -> list[ServerType]:
-        """Store types together. Return each as the server has or would have it.
+    ) -> list[ServerItem]:
+        """Store items together. Return each as the server has or would have it.
 
         ``breaks``: their schemas may refuse what the published ones take.
 
         Raises RefusedError, ConflictError, and ServerError.
         """
-        body = {
-            "types": [_type_body(each) for each in types],
-            "publish": publish,
-            "dry_run": dry_run,
-            "note": note,
-            **({"confirm_breaking": [each.slug for each in types]} if breaks else {}),
-        }
+        body = {"publish": publish, "dry_run": dry_run, "note": note, **_lists(local)}
+        if breaks:
+            body["confirm_breaking"] = [each["slug"] for each in body[TYPE.folder]]
         answer = self._send("POST", PATH, json=body)
-        return [_server_type(each) for each in answer["results"]]
+        return [*_server_items(answer["results"], answer)]
 
-    def lint(self, types: Sequence[LocalType]) -> list[Finding]:
-        """Return what the server says of types. Raises RefusedError and ServerError."""
-        body = {"types": [_type_body(each) for each in types]}
-        answer = self._send("POST", f"{PATH}/lint", json=body)
+    def lint(self, local: Sequence[LocalItem]) -> list[Finding]:
+        """Return what the server says of items. Raises RefusedError and ServerError."""
+        answer = self._send("POST", f"{PATH}/lint", json=_lists(local))
         return [_finding(each) for each in answer["findings"]]
 
     def example_data(self, slug: str) -> Mapping[str, Any]:
@@ -151,19 +145,20 @@ class Server:
         if response.status_code == INVALID and errors:
             raise RefusedError([_finding(each) for each in errors])
         if response.status_code == CONFLICT and body.get("code") == "revision_conflict":
-            raise ConflictError([int(each["pointer"].split("/")[2]) for each in errors])
+            raise ConflictError([each["pointer"] for each in errors])
         if not response.is_success:
             raise ServerError(f"{self.url}: {response.status_code} {body.get('detail', '')}")
         return body
 
 
-def _type_body(one: LocalType) -> dict[str, Any]:
-    return {
-        "slug": one.slug,
-        "revision": one.revision,
-        "definition": one.files.definition,
-        "parts": one.files.parts,
-    }
+def _lists(local: Sequence[LocalItem]) -> dict[str, Any]:
+    """Return items as the lists of a request, one for each kind."""
+    lists: dict[str, list[dict[str, Any]]] = {kind.folder: [] for kind in KINDS}
+    for each in local:
+        kind = each.item.kind
+        given = kind.to_request(each.item.name, each.item.content)
+        lists[kind.folder].append({**given, "revision": each.revision})
+    return dict(lists)
 
 
 def _finding(found: Mapping[str, Any]) -> Finding:
@@ -175,11 +170,21 @@ def _finding(found: Mapping[str, Any]) -> Finding:
     )
 
 
-def _server_type(found: Mapping[str, Any]) -> ServerType:
-    return ServerType(
-        slug=found["slug"],
+def _server_items(
+    types: Iterable[Mapping[str, Any]], beside: Mapping[str, Any]
+) -> Iterator[ServerItem]:
+    for each in types:
+        yield _server_item(TYPE, each)
+    for kind in BESIDE:
+        for each in beside[kind.folder]:
+            yield _server_item(kind, each)
+
+
+def _server_item(kind: Kind, found: Mapping[str, Any]) -> ServerItem:
+    name = found["slug"] if kind is TYPE else found["name"]
+    return ServerItem(
+        Item(kind, name, kind.of_response(found)),
         revision=found["revision"],
-        files=TypeFiles(found["definition"], found["parts"]),
         outcome=found.get("outcome", "unchanged"),
         version=found.get("version"),
     )

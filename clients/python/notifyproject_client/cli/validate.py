@@ -8,10 +8,10 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 from . import files, lint
-from .files import FileError, TypeFiles
+from .files import Content, FileError
 
 
-def find_problems(kind: TypeFiles, path: Path) -> Iterator[tuple[str, str]]:
+def find_problems(kind: Content, path: Path) -> Iterator[tuple[str, str]]:
     """Yield where a file of data differs from a type's schema: a place, and the reason.
 
     Raises FileError for data or a schema that can't be read.

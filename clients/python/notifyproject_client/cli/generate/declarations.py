@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..files import TypeFiles
+from ..files import Content
 
 Literal = str | int | bool | None
 SIMPLE = ("string", "integer", "number", "boolean", "null")
@@ -128,7 +128,7 @@ class Module:
     declarations: list[Declaration] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
 
-    def add(self, slug: str, files: TypeFiles) -> None:
+    def add(self, slug: str, files: Content) -> None:
         """Add a notification type."""
         schema = files.definition.get("schema")
         if not isinstance(schema, Mapping):
