@@ -13,6 +13,11 @@ _KNOWN = (
 )
 
 
+def is_workbook(content: bytes) -> bool:
+    """Return whether a file is one that :func:`read_workbook` reads, or a ZIP file."""
+    return content.startswith(_ZIP)
+
+
 def read_table(content: bytes) -> Table:
     """Return the table in a file: its header, and its rows one by one.
 
@@ -22,7 +27,7 @@ def read_table(content: bytes) -> Table:
         raise UnreadableTableError(
             "too_large", f"The file has over {MAX_BYTES // 1024 // 1024} MB. Split it."
         )
-    if content.startswith(_ZIP):
+    if is_workbook(content):
         return read_workbook(content)
     for beginning, name in _KNOWN:
         if content.startswith(beginning):

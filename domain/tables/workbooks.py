@@ -1,7 +1,8 @@
 """XLSX: the first visible sheet of a workbook, row by row.
 
 openpyxl reads it (decision 76). What a workbook may unpack to is checked before: a file of a few
-kilobytes can hold gigabytes.
+kilobytes can hold gigabytes. How long that takes and what memory it needs is limited by a process
+of its own, so no service process calls this.
 """
 
 import io
@@ -41,23 +42,103 @@ MAX_SHEET_ROWS = 1_048_576  # Excel's own limit
 def read_workbook(content: bytes) -> Table:
     """Return the table in the first visible sheet of a workbook. Raises UnreadableTableError."""
     _check_parts(content)
-    from openpyxl import load_workbook
-
     try:
         with warnings.catch_warnings():
             # Of what it leaves out, such as the rules of cells' colours.
             warnings.simplefilter("ignore")
-            workbook = load_workbook(
-                io.BytesIO(content), read_only=True, data_only=True, keep_links=False
-            )
+            title, sheet = _first_sheet(content)
+    except UnreadableTableError:
+        raise
+    except MemoryError:
+        raise too_large() from None
     except Exception as error:  # Any: a broken part fails in many ways
         raise _broken() from error
-    sheets = workbook.worksheets
-    visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"] or sheets
+    header, rows = split_header(_rows(sheet))
+    return Table(format=TableFormat.XLSX, sheet=title, header=header, rows=rows)
+
+
+def _first_sheet(content: bytes) -> tuple[str, Iterator[Any]]:
+    """Return the title of the first visible sheet, and its rows as openpyxl reads them.
+
+    Not by load_workbook(): it reads every sheet that declares no size from its first row to its
+    last, to find the size out.
+    """
+    from openpyxl.reader.excel import ExcelReader
+    from openpyxl.styles.stylesheet import apply_stylesheet
+
+    reader = ExcelReader(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
+    reader.read_manifest()
+    reader.shared_strings = _shared_texts(reader)
+    reader.read_workbook()
+    apply_stylesheet(reader.archive, reader.wb)
+    sheets = [
+        (sheet, link.target)
+        for sheet, link in reader.parser.find_sheets()
+        if link.Type.endswith("/worksheet") and link.target in reader.valid_files
+    ]
+    visible = [found for found in sheets if found[0].state == "visible"] or sheets
     if not visible:
         raise UnreadableTableError("empty", "The workbook has no sheet with cells.")
-    header, rows = split_header(_rows(visible[0]))
-    return Table(format=TableFormat.XLSX, sheet=visible[0].title, header=header, rows=rows)
+    sheet, path = visible[0]
+    return sheet.name, _parsed(reader, path)
+
+
+def _shared_texts(reader: Any) -> list[str]:
+    """Return the texts that cells share, without how they look and are pronounced.
+
+    Not by read_strings(): it keeps an empty element of each.
+    """
+    from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
+    from openpyxl.xml.functions import iterparse
+
+    found: list[str] = []
+    named = reader.package.find(SHARED_STRINGS)
+    if named is None:
+        return found
+    item, text, run = (f"{{{SHEET_MAIN_NS}}}{name}" for name in ("si", "t", "r"))
+    with reader.archive.open(named.PartName[1:]) as source:
+        parsed = iterparse(source, events=("start", "end"))
+        _, root = next(parsed)
+        for event, element in parsed:
+            if event == "end" and element.tag == item:
+                pieces = [element, *element.findall(run)]
+                found.append("".join(piece.findtext(text) or "" for piece in pieces))
+                root.clear()
+    return found
+
+
+def _parsed(reader: Any, path: str) -> Iterator[Any]:
+    """Yield the number of each row of a sheet, and its cells.
+
+    Not by iter_rows() and parse(): one adds the rows and cells that a file leaves out, up to the
+    size that the file declares, which may be a million rows, or wrong. The other keeps each row's
+    height and an empty element, and reads what follows the rows.
+    """
+    from openpyxl.worksheet._reader import DATA_TAG, ROW_TAG, WorkSheetParser
+    from openpyxl.xml.functions import iterparse
+
+    parser = WorkSheetParser(
+        None,
+        reader.shared_strings,
+        data_only=True,
+        epoch=reader.wb.epoch,
+        date_formats=reader.wb._date_formats,
+        timedelta_formats=reader.wb._timedelta_formats,
+    )
+    with reader.archive.open(path) as source, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = None
+        for event, element in iterparse(source, events=("start", "end")):
+            if event == "start":
+                data = element if element.tag == DATA_TAG else data
+            elif element is data:
+                return
+            elif element.tag == ROW_TAG and data is not None:
+                row = parser.parse_row(element)
+                parser.row_dimensions.clear()
+                data.clear()
+                yield row
+        raise _broken()
 
 
 def _broken() -> UnreadableTableError:
@@ -66,7 +147,8 @@ def _broken() -> UnreadableTableError:
     )
 
 
-def _too_large() -> UnreadableTableError:
+def too_large() -> UnreadableTableError:
+    """Return the refusal of a workbook that would take too much memory."""
     return UnreadableTableError(
         "unpacks_too_large",
         "The workbook unpacks to more than a file of its size should. Save the sheet as CSV.",
@@ -79,7 +161,7 @@ def _check_parts(content: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
             if len(parts) > MAX_PARTS or sum(part.file_size for part in parts) > MAX_UNPACKED:
-                raise _too_large()
+                raise too_large()
             names = {part.filename for part in parts}
             if "[Content_Types].xml" not in names or not any(
                 name.startswith("xl/") for name in names
@@ -99,47 +181,32 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
         return
     limit = MAX_UNPACKED if part.filename.startswith(_SHEETS) else MAX_OTHER
     if part.file_size > (MAX_STRINGS if part.filename.endswith(_STRINGS) else limit):
-        raise _too_large()
+        raise too_large()
     with archive.open(part) as opened:
         prolog = opened.read(_PROLOG)
         if _ROOT.match(prolog) is None:
             raise _broken()
         if part.filename == _WORKBOOK and (prolog + opened.read()).count(b"<sheet ") > MAX_SHEETS:
-            raise _too_large()
+            raise too_large()
 
 
-def _rows(sheet: Any) -> Iterator[RawRow]:
-    # Not sheet.iter_rows(): it adds the rows and cells that a file leaves out, up to the size that
-    # the file declares, which may be a million rows, or wrong. And it keeps each row's height.
-    from openpyxl.worksheet._reader import WorkSheetParser
-
-    workbook = sheet.parent
-    with sheet._get_source() as source, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parser = WorkSheetParser(
-            source,
-            sheet._shared_strings,
-            data_only=True,
-            epoch=workbook.epoch,
-            date_formats=workbook._date_formats,
-            timedelta_formats=workbook._timedelta_formats,
-        )
-        parsed = parser.parse()
-        before = count = 0
-        while True:
-            try:
-                number, cells = next(parsed)
-            except StopIteration:
-                return
-            except Exception as error:  # Any: a broken part fails in many ways
-                raise _broken() from error
-            parser.row_dimensions.clear()
-            count += 1
-            # A number that doesn't rise would put a row in the place of another one.
-            if number <= before or count > MAX_SHEET_ROWS:
-                raise _broken()
-            before = number
-            yield _row(number, cells)
+def _rows(parsed: Iterator[Any]) -> Iterator[RawRow]:
+    before = count = 0
+    while True:
+        try:
+            number, cells = next(parsed)
+        except StopIteration:
+            return
+        except MemoryError:
+            raise too_large() from None
+        except Exception as error:  # Any: a broken part fails in many ways
+            raise _broken() from error
+        count += 1
+        # A number that doesn't rise would put a row in the place of another one.
+        if number <= before or count > MAX_SHEET_ROWS:
+            raise _broken()
+        before = number
+        yield _row(number, cells)
 
 
 def _row(number: int, cells: list[dict[str, Any]]) -> RawRow:
@@ -182,4 +249,5 @@ def _unescaped(text: str) -> str:
         return text
     from openpyxl.utils.escape import unescape
 
-    return str(unescape(text))
+    # A number may be that of half a character, which is none by itself.
+    return str(unescape(text)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
 from bson import ObjectId
 
 from domain.states import Duplicates, FileStatus
-from domain.tables.reading import read_table
 from domain.tables.table import Row, Table, UnreadableTableError
 from domain.time import Clock, utc_now
 from notifyproject.platform import crash_points, process
@@ -18,6 +18,7 @@ from ..queueing import wakeups
 from . import checking, columns, parts, repository, type_data
 from .enumeration import mapping_of
 from .parts import Findings, Head
+from .reading import ParserLostError, open_table
 from .repository import FileLease
 from .rows import RowMapping, person_digests
 
@@ -33,7 +34,7 @@ INCOMPLETE = "The upload is incomplete."
 
 
 class LeaseLostError(Exception):
-    """Another worker has the file, or another check was asked for."""
+    """Another worker has the file, another check was asked for, or the worker is stopped."""
 
 
 def run(file_id: ObjectId, *, clock: Clock = utc_now) -> bool:
@@ -47,6 +48,10 @@ def run(file_id: ObjectId, *, clock: Clock = utc_now) -> bool:
         is_left = _step(lease, clock)
     except LeaseLostError:
         log.warning("file_lease_lost", file_id=str(file_id))
+        return True
+    except ParserLostError as error:
+        # As after a lost worker, another attempt begins once the lease ends.
+        log.warning("file_parser_lost", file_id=str(file_id), error=str(error))
         return True
     crash_points.reach(Boundary.FILE_ADVANCED)
     if is_left:
@@ -93,8 +98,8 @@ def _read(lease: FileLease, clock: Clock) -> bool:
         _refuse(lease, "incomplete", INCOMPLETE, clock())
         return False
     try:
-        table = read_table(content)
-        lease, first, row_count, part_count = _store_rows(lease, table, clock)
+        with open_table(content, while_waiting=partial(_renew, lease, clock)) as table:
+            first, row_count, part_count = _store_rows(lease, table, clock)
     except UnreadableTableError as error:
         _refuse(lease, error.code, error.detail, clock())
         return False
@@ -134,8 +139,8 @@ def _read(lease: FileLease, clock: Clock) -> bool:
 
 def _store_rows(
     lease: FileLease, table: Table, clock: Clock
-) -> tuple[FileLease, list[tuple[str, ...]], int, int]:
-    """Store the rows in parts. Return the lease, the first rows, and how many rows and parts."""
+) -> tuple[list[tuple[str, ...]], int, int]:
+    """Store the rows in parts. Return the first rows, and how many rows and parts there are."""
     first: list[tuple[str, ...]] = []
     row_count = number = 0
     for number, rows in enumerate(_batches(table.rows), 1):
@@ -144,11 +149,17 @@ def _store_rows(
             lease.id, number - 1, rows, people=(), until=lease.document["content_until"]
         )
         row_count += len(rows)
-        renewed = repository.renew(lease, now=clock())
-        if renewed is None:
-            raise LeaseLostError
-        lease = renewed
-    return lease, first, row_count, number
+        _renew(lease, clock)
+    return first, row_count, number
+
+
+def _renew(lease: FileLease, clock: Clock) -> None:
+    """Keep the lease during a long step, unless the worker is stopped. Raises LeaseLostError."""
+    if process.is_shutting_down():
+        repository.give_back(lease, now=clock())
+        raise LeaseLostError
+    if not repository.renew(lease, now=clock()):
+        raise LeaseLostError
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[Sequence[Row]]:
@@ -186,6 +197,7 @@ def _begin(lease: FileLease, clock: Clock) -> bool:
         part = parts.read_rows(lease.id, number)
         if part is None:
             return _expire(lease, clock)
+        _renew(lease, clock)
         people |= checking.people_of(part.rows, mapping)
     keeps_last = document["duplicates"] == Duplicates.LAST
     found = checking.find_duplicates(people, keeps_last=keeps_last)

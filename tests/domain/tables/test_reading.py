@@ -4,18 +4,27 @@ import io
 import random
 import tracemalloc
 import zipfile
-from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Any
 
 import pytest
 from openpyxl import Workbook
 from openpyxl.styles import PatternFill
+from openpyxl.worksheet._reader import WorkSheetParser
 
 from domain.tables.delimited import detect_separator
 from domain.tables.reading import read_table
 from domain.tables.table import MAX_CELL, MAX_ROWS, Row, RowFault, UnreadableTableError
 from tests.support.tables import each_case
+from tests.support.workbooks import (
+    inline,
+    repacked,
+    saved,
+    sheet_of,
+    with_shared_texts,
+    with_sheet,
+    workbook,
+)
 
 SEPARATORS = ",;\t|"
 
@@ -30,34 +39,6 @@ def refusal(content: bytes | str) -> UnreadableTableError:
     with pytest.raises(UnreadableTableError) as refused:
         rows(content)
     return refused.value
-
-
-def workbook(*given: Sequence[Any], title: str = "People") -> bytes:
-    book = Workbook()
-    sheet = book.active
-    sheet.title = title
-    for row in given:
-        sheet.append(row)
-    return saved(book)
-
-
-def saved(book: Workbook) -> bytes:
-    written = io.BytesIO()
-    book.save(written)
-    return written.getvalue()
-
-
-def repacked(content: bytes, **replaced: bytes) -> bytes:
-    """Return a workbook with other parts; the names have __ for a slash and _dot_ for a dot."""
-    parts = {name.replace("__", "/").replace("_dot_", "."): data for name, data in replaced.items()}
-    written = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as old,
-        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as new,
-    ):
-        for name in [*old.namelist(), *(part for part in parts if part not in old.namelist())]:
-            new.writestr(name, parts.get(name) or old.read(name))
-    return written.getvalue()
 
 
 @each_case(
@@ -213,22 +194,6 @@ def test_first_visible_sheet_is_read_and_named() -> None:
     assert (table.sheet, table.header) == ("March", ("a",))
 
 
-def sheet_of(body: str) -> bytes:
-    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    return (
-        f'<worksheet xmlns="{namespace}"><dimension ref="A1:XFD1048576"/>'
-        f"<sheetData>{body}</sheetData></worksheet>"
-    ).encode()
-
-
-def inline(reference: str, text: str) -> str:
-    return f'<c r="{reference}" t="inlineStr"><is><t>{text}</t></is></c>'
-
-
-def with_sheet(body: str) -> bytes:
-    return repacked(workbook(["a"]), xl__worksheets__sheet1_dot_xml=sheet_of(body))
-
-
 def test_declared_size_of_a_sheet_is_not_believed() -> None:
     body = f'<row r="1">{inline("A1", "a")}</row><row r="1048576">{inline("A1048576", "1")}</row>'
     assert list(read_table(with_sheet(body)).rows) == [Row(1_048_576, ("1",))]
@@ -247,7 +212,7 @@ def test_rows_whose_numbers_do_not_rise_are_refused() -> None:
     assert raised.value.code == "broken_workbook"
 
 
-def test_million_empty_rows_take_no_memory() -> None:
+def test_empty_rows_take_no_memory() -> None:
     blank = "".join(f'<row r="{n}" s="1" ht="15"/>' for n in range(2, 20_000))
     content = with_sheet(f'<row r="1">{inline("A1", "a")}</row>{blank}')
     tracemalloc.start()
@@ -256,7 +221,38 @@ def test_million_empty_rows_take_no_memory() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 6 * 1024 * 1024, "a fiftieth of a sheet's rows, with what they look like"
+    assert peak < 4 * 1024 * 1024, "a fiftieth of a sheet's rows, with what they look like"
+
+
+def test_sheet_without_a_size_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(
+        WorkSheetParser, "parse_dimensions", lambda parser: read.append(parser.source)
+    )
+    body = "".join(f'<row r="{n}">{inline(f"A{n}", "x")}</row>' for n in (1, 2))
+    sheet = sheet_of(body).replace(b'<dimension ref="A1:XFD1048576"/>', b"")
+    content = repacked(workbook(["a"]), xl__worksheets__sheet1_dot_xml=sheet)
+    assert len(list(read_table(content).rows)) == 1
+    assert read == []
+
+
+def test_what_follows_the_rows_is_not_read() -> None:
+    broken = sheet_of(f'<row r="1">{inline("A1", "a")}</row><row r="2">{inline("A2", "x")}</row>')
+    content = repacked(
+        workbook(["a"]),
+        xl__worksheets__sheet1_dot_xml=broken.replace(b"</worksheet>", b"<mergeCells>"),
+    )
+    assert list(read_table(content).rows) == [Row(2, ("x",))]
+
+
+@each_case(
+    "written, text",
+    [("_x000A_", "\n"), ("_xD83D__xDE00_", "😀"), ("half _xD800_", "half \ufffd")],
+)
+def test_characters_that_are_written_as_numbers_are_text(written: str, text: str) -> None:
+    (row,) = read_table(workbook(["a"], [f"<{written}>"])).rows
+    assert row.cells == (f"<{text}>",)
+    row.cells[0].encode()
 
 
 @each_case(
@@ -278,6 +274,18 @@ def test_workbook_that_is_a_bomb_or_broken_is_refused(part: str, data: bytes, co
     content = repacked(workbook(["a"], [1]), **{part: data})
     assert len(content) < 1024 * 1024, "a bomb is small"
     assert refusal(content).code == code
+
+
+def test_shared_texts_are_read_with_their_runs() -> None:
+    texts = (
+        "<si><t>a</t></si><si><r><t>Dear </t></r><r><t>Ada</t></r><rPh><t>eida</t></rPh></si>"
+        "<si><t>_x005F_x000A_</t></si>"
+    )
+    cells = "".join(
+        f'<row r="{n + 1}"><c r="A{n + 1}" t="s"><v>{n}</v></c></row>' for n in range(3)
+    )
+    content = with_shared_texts(texts, cells)
+    assert rows(content) == [["a"], ["Dear Ada"], ["_x000A_"]]
 
 
 def test_zip_without_a_sheet_is_no_workbook() -> None:

@@ -1,0 +1,1 @@
+"""Files of recipients: how they are read and checked."""
