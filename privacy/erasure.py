@@ -70,6 +70,9 @@ def erase(
     limit_uses.erase_counters(user_id=user_id)
     # Before the notifications: a worker that closes a digest meanwhile erases its carrier itself.
     digests.erase_digests(user_id=user_id, now=now)
+    # Also before them: a broadcast may make a notification of a row that is left. While a file is
+    # read or checked, its rows can't be searched, and a later call does.
+    are_rows_erased = files.erase(user_id=user_id, addresses=addresses, now=now)
     for batch in _batches(user_id, addresses):
         # Addresses come first: once the notifications are erased, nothing refers to them.
         # Those of the registration come last, since an identity leads to their other forms.
@@ -79,8 +82,7 @@ def erase(
         if timer() >= until:
             break
     else:
-        # While a file is read or checked, its rows can't be searched: a later call does.
-        if files.erase(user_id=user_id, addresses=addresses, now=now):
+        if are_rows_erased:
             _erase_addresses(addresses)
             registration.finish_erasure(user_id)
             is_complete = True

@@ -2,8 +2,8 @@
 
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bson import ObjectId
 
@@ -15,6 +15,7 @@ from recipients.documents import RECIPIENTS, TOPIC_MEMBERS
 
 from ..files import enumeration as files
 from ..intake.addressees import Addressee, users
+from ..validation import InvalidRequestError
 
 COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
 _random = random.SystemRandom()
@@ -35,6 +36,8 @@ class AudiencePage:
     """Some recipients of an audience, in its order."""
 
     addressees: Sequence[Addressee]
+    refused: Mapping[str, InvalidRequestError] = field(default_factory=dict)
+    """Recipients of whom no message can be made, by their keys."""
     cursor: str | None
     """Where the next page begins; None: as this one."""
     is_last: bool
@@ -58,7 +61,12 @@ def next_page(audience: Audience, *, after: str | None, limit: int) -> AudienceP
     if audience.file_id is not None:
         number = 0 if after is None else int(after) + 1
         page = files.read_good_rows(audience.file_id, part=number)
-        return AudiencePage(addressees=page.addressees, cursor=str(number), is_last=page.is_last)
+        return AudiencePage(
+            addressees=page.addressees,
+            refused=page.refused,
+            cursor=str(number),
+            is_last=page.is_last,
+        )
     user_ids = _next_user_ids(audience, after=after, limit=limit)
     return AudiencePage(
         addressees=users(user_ids),

@@ -67,12 +67,11 @@ def create(
     Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
-        unrepeated = validate(request, caller=caller, now=now)
-        return _store(unrepeated, caller, author, now, is_repeated=False)
+        return _store(validate(request, caller=caller, now=now), caller, author, now)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None
-    if document is not None:
+    if document is not None and _is_created_by(caller, document):
         return CreatedBroadcast(document=document, is_replayed=True)
     new = validate(request, caller=caller, now=now)
     existing = idempotency.reserve(
@@ -83,16 +82,20 @@ def create(
     )
     if existing is not None:
         new["_id"] = existing["broadcast_id"]
-    return _store(new, caller, author, now, is_repeated=existing is not None)
+    return _store(new, caller, author, now)
+
+
+def _is_created_by(caller: Caller, document: BroadcastDocument) -> bool:
+    """Return whether a broadcast is the one of a caller's key.
+
+    A broadcast of a file has the file's ID, so another key may have led to it.
+    """
+    key = caller.idempotency_key
+    return key is not None and document.get("idempotency_key") == key
 
 
 def _store(
-    document: BroadcastDocument,
-    caller: Caller,
-    author: Actor | None,
-    now: datetime,
-    *,
-    is_repeated: bool,
+    document: BroadcastDocument, caller: Caller, author: Actor | None, now: datetime
 ) -> CreatedBroadcast:
     broadcast_id = document["_id"]
     if (file_id := document.get("file_id")) is not None and not files.seal(
@@ -106,10 +109,11 @@ def _store(
     try:
         BROADCASTS().insert_one(document)
     except DuplicateKeyError:
-        if file_id is not None and not is_repeated:
+        # A concurrent call with the same idempotency key, or another broadcast of the file.
+        stored = repository.get(broadcast_id) or document
+        if not _is_created_by(caller, stored):
             raise InvalidRequestError([FieldProblem("/audience/file", "used", USED_FILE)]) from None
-        # A concurrent call with the same idempotency key.
-        return CreatedBroadcast(document=repository.get(broadcast_id) or document, is_replayed=True)
+        return CreatedBroadcast(document=stored, is_replayed=True)
     control.enqueue(broadcast_id, at=document["due_at"], now=now)
     return CreatedBroadcast(document=document, is_replayed=False)
 
@@ -219,6 +223,8 @@ def new_document(
     }
     if caller.request_id is not None:
         document["request_id"] = caller.request_id
+    if caller.idempotency_key is not None:
+        document["idempotency_key"] = caller.idempotency_key
     if caller.is_test:
         document["is_test"] = True
     if audience.topic is not None:

@@ -34,6 +34,7 @@ PROGRESS = frozenset(
         "finished_at",
         "purge_at",
         "request_id",
+        "idempotency_key",
         "created_at",
         "updated_at",
     }

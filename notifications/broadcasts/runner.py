@@ -93,6 +93,8 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
             caller=lease.caller,
             now=now,
         )
+    for key, refusal in read.refused.items():
+        page.reject(key, refusal)
     now = clock()
     is_last = read.is_last
     if not repository.advance(lease, page, cursor=read.cursor, is_last=is_last, now=now):

@@ -37,6 +37,7 @@ class BroadcastDocument(TypedDict):
 
     _id: ObjectId
     client_id: ObjectId
+    idempotency_key: NotRequired[str]
     request_id: NotRequired[str]
     is_test: NotRequired[bool]
     type: str

@@ -1,7 +1,7 @@
 """The good rows of a checked file, part by part, as a broadcast reads them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bson import ObjectId
@@ -10,6 +10,7 @@ from notifications.documents.files import AUDIENCE_FILES, AudienceFileDocument
 
 from ..actions.actions import InvalidStateError
 from ..intake.addressees import Addressee
+from ..validation import InvalidRequestError
 from . import parts, type_data
 from .rows import RowMapping, addressee_of
 
@@ -28,6 +29,8 @@ class RowPage:
     """The good rows of one part of a file."""
 
     addressees: Sequence[Addressee]
+    refused: Mapping[str, InvalidRequestError]
+    """Rows that the type doesn't take any more, by their keys."""
     is_last: bool
 
 
@@ -50,11 +53,17 @@ def read_good_rows(file_id: ObjectId, *, part: int) -> RowPage:
     if findings is None:
         raise FileRemovedError
     mapping = mapping_of(document)
+    addressees: list[Addressee] = []
+    refused: dict[str, InvalidRequestError] = {}
+    for row in found.rows:
+        if (key := str(row.number)) in findings:
+            continue
+        try:
+            addressees.append(addressee_of(row, mapping))
+        except InvalidRequestError as refusal:
+            refused[key] = refusal
     return RowPage(
-        addressees=[
-            addressee_of(row, mapping) for row in found.rows if str(row.number) not in findings
-        ],
-        is_last=part + 1 >= document.get("parts", 0),
+        addressees=addressees, refused=refused, is_last=part + 1 >= document.get("parts", 0)
     )
 
 

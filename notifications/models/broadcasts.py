@@ -45,6 +45,7 @@ class Broadcast(models.Model):
     """A request to send one message to an audience, which is read page by page."""
 
     client_id = ObjectIdField()
+    idempotency_key = optional_text(255)
     request_id = optional_text(64)
     is_test = models.BooleanField(default=False)
     """Sent to the sandbox, for a client in test mode. Missing in all others."""
