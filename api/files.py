@@ -12,12 +12,14 @@ from msgspec import Meta
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
+from domain.channels import Channel
 from domain.states import Duplicates, FileStatus
 from domain.tables.table import MAX_BYTES, TableFormat
 from domain.time import utc_now
 from notifications.actions.actions import InvalidStateError
 from notifications.broadcasts import repository as broadcasts
-from notifications.documents.files import AudienceFileDocument, RowProblem
+from notifications.catalog.texts import total_price
+from notifications.documents.files import AudienceFileDocument, MessagesTotal, RowProblem
 from notifications.files import control, downloads, parts, repository
 from notifications.files.columns import IGNORED
 from notifications.files.control import NewFileRequest
@@ -135,6 +137,16 @@ class RowProblemView(msgspec.Struct, kw_only=True, frozen=True):
     ]
 
 
+class FileMessagesView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a channel would send. Of a plan, later steps count, too."""
+
+    channel: Annotated[Channel, Meta(examples=["email"])]
+    messages: Annotated[int, Meta(examples=[115])]
+    parts: Annotated[int | None, Meta(description="Of text messages.")] = None
+    price: Annotated[str | None, Meta(description="Estimated.", examples=["4.14 EUR"])] = None
+    unpriced: Annotated[int | None, Meta(description="Parts to countries without a price.")] = None
+
+
 class ColumnProblemView(msgspec.Struct, kw_only=True, frozen=True):
     """Why the columns don't fit the type."""
 
@@ -186,6 +198,11 @@ class FileView(msgspec.Struct, kw_only=True, frozen=True):
     ]
     wrong_rows: list[RowProblemView]
     skipped_rows: Annotated[list[RowProblemView], Meta(examples=[[]])]
+    doubtful_rows: Annotated[
+        list[RowProblemView],
+        Meta(description="Good rows that a limit or a country holds back now.", examples=[[]]),
+    ]
+    messages: Annotated[list[FileMessagesView], Meta(description="Of the good rows.")]
     sent_before: Annotated[
         list[EarlierSendView],
         Meta(description="Broadcasts of the same content, newest first.", examples=[[]]),
@@ -211,6 +228,8 @@ def file_view(document: AudienceFileDocument, *, is_listed: bool = False) -> Fil
     head = None if is_listed else parts.read_head(document["_id"])
     columns = document.get("columns", []) if head is not None and head.header else []
     problems = [] if is_listed else document["problems"]
+    wrong = [problem for problem in problems if not problem["is_skipped"]]
+    skipped = [problem for problem in problems if problem["is_skipped"]]
     earlier = [] if is_listed else repository.sent_before(document)
     return view_of(
         FileView,
@@ -228,8 +247,13 @@ def file_view(document: AudienceFileDocument, *, is_listed: bool = False) -> Fil
             for problem in control.column_problems(document, head)
         ],
         checked_rows=document["good"] + document["wrong"] + document["skipped"],
-        wrong_rows=_problem_views(problems, is_skipped=False),
-        skipped_rows=_problem_views(problems, is_skipped=True),
+        wrong_rows=_problem_views(wrong),
+        skipped_rows=_problem_views(skipped),
+        doubtful_rows=_problem_views([] if is_listed else document["doubts"]),
+        messages=[
+            _messages_view(Channel(channel), total)
+            for channel, total in document["messages"].items()
+        ],
         sent_before=[
             EarlierSendView(broadcast_id=str(broadcast_id), sent_at=at)
             for broadcast_id, at in earlier
@@ -238,8 +262,7 @@ def file_view(document: AudienceFileDocument, *, is_listed: bool = False) -> Fil
     )
 
 
-def _problem_views(problems: list[RowProblem], *, is_skipped: bool) -> list[RowProblemView]:
-    wanted = [problem for problem in problems if problem["is_skipped"] is is_skipped]
+def _problem_views(problems: list[RowProblem]) -> list[RowProblemView]:
     return [
         RowProblemView(
             code=problem["code"],
@@ -248,8 +271,21 @@ def _problem_views(problems: list[RowProblem], *, is_skipped: bool) -> list[RowP
             count=problem["count"],
             rows=problem["rows"],
         )
-        for problem in sorted(wanted, key=lambda problem: (-problem["count"], problem["code"]))
+        for problem in sorted(problems, key=lambda problem: (-problem["count"], problem["code"]))
     ]
+
+
+def _messages_view(channel: Channel, total: MessagesTotal) -> FileMessagesView:
+    if not channel.pays_by_part:
+        return FileMessagesView(channel=channel, messages=total["messages"])
+    cost = total_price(total["units"])
+    return FileMessagesView(
+        channel=channel,
+        messages=total["messages"],
+        parts=cost.units,
+        price=str(cost.price) if cost.price is not None else None,
+        unpriced=sum(cost.unpriced.values()),
+    )
 
 
 _file_operation = partial(operation, scope=WRITE, parameters=(ID,), test_mode=SafeWrite.OWN)

@@ -11,7 +11,6 @@ from domain.limits import Limit
 from notifications.documents.broadcasts import BroadcastDocument
 from notifications.store.new_notifications import NewNotification
 
-from ..catalog import limits
 from ..intake import pages, warnings
 from ..intake.page_result import PageResult
 from ..intake.requests import Caller
@@ -94,17 +93,11 @@ def preview_document(
 
 
 def _limits_reached(new: Sequence[NewNotification], now: datetime) -> list[LimitEffect]:
-    by_person: dict[str, dict[str, Limit]] = {}
-    for notification in new:
-        for _, person, rules in warnings.limits_of(notification):
-            by_person.setdefault(person, {}).update((rule.name, rule) for rule in rules)
-    usages = limits.read_usages(
-        {name: list(own.values()) for name, own in by_person.items()}, now=now
-    )
+    found = warnings.read_limits(new, now=now)
     reached = Counter(
-        usage.limit.name for own in usages.values() for usage in own if usage.next_at > now
+        name for own in found.reached.values() for name in {usage.limit.name for _, usage in own}
     )
-    applying = {rule.name: rule for own in by_person.values() for rule in own.values()}
     return [
-        LimitEffect(limit=applying[name], recipients=reached[name]) for name in sorted(applying)
+        LimitEffect(limit=found.applying[name], recipients=reached[name])
+        for name in sorted(found.applying)
     ]

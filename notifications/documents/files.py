@@ -20,6 +20,13 @@ class RowProblem(TypedDict):
     rows: list[int]
 
 
+class MessagesTotal(TypedDict):
+    """The messages of a channel, in ``messages``."""
+
+    messages: int
+    units: dict[str, int]
+
+
 class AudienceFileDocument(TypedDict):
     """A stored :class:`~notifications.models.files.AudienceFile`."""
 
@@ -45,6 +52,8 @@ class AudienceFileDocument(TypedDict):
     wrong: int
     skipped: int
     problems: list[RowProblem]
+    doubts: list[RowProblem]
+    messages: dict[str, MessagesTotal]
     failure_code: NotRequired[str]
     failure_reason: NotRequired[str]
     due_at: NotRequired[datetime]

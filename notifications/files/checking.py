@@ -1,25 +1,29 @@
 """Checks the rows of a part by what a broadcast would do with them. Nothing is sent."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from domain.channels import Channel
 from domain.states import Duplicates
 from domain.tables.table import Row, RowFault
-from notifications.documents.files import AudienceFileDocument, RowProblem
+from notifications.documents.files import AudienceFileDocument, MessagesTotal, RowProblem
 
 from ..catalog import types
 from ..content import rendering
+from ..content.reminders import format_timestamp
 from ..intake import pages
 from ..intake.addressees import Addressee
+from ..intake.effects import ChannelTotal, find_effects
 from ..intake.page_result import NO_ADDRESS, PageResult
 from ..intake.requests import Caller, ContentRequest, NotificationRequest
 from ..validation import FieldProblem, InvalidRequestError, pointer_name
 from .columns import DATA, FIELDS, IGNORED, PHONE, USER_ID
 from .parts import Finding
-from .rows import RowMapping, addressee_of, person_digests, same_person
+from .rows import RowMapping, addressee_of, names_of, person_digests
 
 MAX_EXAMPLES = 50  # Numbers of rows stored for each sentence
 MAX_SENTENCES = 100
@@ -29,6 +33,11 @@ DUPLICATE = "duplicate"
 OTHER = "other"
 PLACEHOLDER = ContentRequest(subject="-", body="-")
 """Stands for the text of a type without a template, which the broadcast has."""
+EVENT_AHEAD = timedelta(days=1)
+"""Stands for the event of a reminder, which the broadcast has."""
+EVENT_MISSING = Finding(
+    "event_required", IGNORED, "The type is a reminder. Its broadcast needs `event_at`."
+)
 FAULTS = {
     RowFault.TOO_MANY_CELLS: "The row has more cells than the header.",
     RowFault.ROUNDED_NUMBER: "A number has over 15 digits, which the spreadsheet has rounded. "
@@ -53,6 +62,10 @@ class CheckedPart:
     """By the numbers of rows that wouldn't be sent as they are."""
     people: Sequence[str]
     good: int
+    doubts: Mapping[str, Sequence[Finding]]
+    """What a good row may not send after all, by the row's number."""
+    totals: Mapping[Channel, ChannelTotal]
+    """The messages of the good rows."""
 
     @property
     def skipped(self) -> int:
@@ -83,7 +96,7 @@ def check_part(
     *,
     document: AudienceFileDocument,
     mapping: RowMapping,
-    duplicates: frozenset[int],
+    duplicates: Mapping[int, str],
     now: datetime,
 ) -> CheckedPart:
     """Return what is wrong with rows. Raises PyMongoError."""
@@ -96,17 +109,18 @@ def check_part(
             findings[key] = [Finding(row.fault.value, IGNORED, FAULTS[row.fault])]
         elif row.number in duplicates:
             detail = "Another row of the file has the same recipient."
-            findings[key] = [Finding(DUPLICATE, IGNORED, detail, is_skipped)]
+            findings[key] = [Finding(DUPLICATE, duplicates[row.number], detail, is_skipped)]
         else:
             try:
                 addressees.append(addressee_of(row, mapping))
             except InvalidRequestError as refusal:
                 findings[key] = _findings(refusal.problems, mapping.fields_of(row.cells))
     page = _Refusals()
+    ids = {each.key: ObjectId() for each in addressees}
     accepted = pages.prepare_page(
         addressees,
-        _request(document["type"]),
-        ids={each.key: ObjectId() for each in addressees},
+        _request(document["type"], now=now),
+        ids=ids,
         caller=Caller(client_id=document["client_id"], is_test=document.get("is_test", False)),
         page=page,
         now=now,
@@ -119,13 +133,41 @@ def check_part(
         if key not in findings:
             findings[key] = _findings(problems, mapping.fields_of(cells[key]))
     people = [digest for row in rows for digest in person_digests(mapping.fields_of(row.cells))]
-    return CheckedPart(findings=findings, people=people, good=len(accepted))
+    effects = find_effects(accepted, now=now)
+    needs_event = _needs_event(document["type"])
+    return CheckedPart(
+        findings=findings,
+        people=people,
+        good=len(accepted),
+        doubts={
+            key: [
+                *([EVENT_MISSING] if needs_event else ()),
+                *(
+                    Finding(doubt.code, IGNORED, doubt.detail)
+                    for doubt in effects.doubts.get(own_id, ())
+                ),
+            ]
+            for key, own_id in ids.items()
+            if key not in findings
+        },
+        totals=effects.totals,
+    )
 
 
-def _request(slug: str) -> NotificationRequest:
+def _needs_event(slug: str) -> bool:
+    """Return whether a type reminds of an event, which a broadcast of it names."""
+    config = types.find_type(slug)
+    return config is not None and config.notify_before is not None
+
+
+def _request(slug: str, *, now: datetime) -> NotificationRequest:
     config = types.find_type(slug)
     has_template = config is None or rendering.exists(slug, version=config.template_version)
-    return NotificationRequest(type=slug, content=ContentRequest() if has_template else PLACEHOLDER)
+    return NotificationRequest(
+        type=slug,
+        content=ContentRequest() if has_template else PLACEHOLDER,
+        event_at=format_timestamp(now + EVENT_AHEAD) if _needs_event(slug) else None,
+    )
 
 
 def _findings(problems: Sequence[FieldProblem], given: Mapping[str, str]) -> list[Finding]:
@@ -149,27 +191,47 @@ def _target_of(pointer: str) -> str:
     return name if first == "recipient" and name in FIELDS else IGNORED
 
 
-def find_duplicates(people: Mapping[int, str], *, keeps_last: bool) -> list[int]:
-    """Return the numbers of rows whose person another row names, by what people are the same."""
-    kept: dict[str, int] = {}
-    found = []
-    for number, person in people.items():
-        earlier = kept.setdefault(person, number)
-        if earlier == number:
-            continue
-        if keeps_last:
-            kept[person] = number
-        found.append(earlier if keeps_last else number)
+def find_duplicates(
+    people: Sequence[tuple[int, Sequence[tuple[str, str]]]], *, keeps_last: bool
+) -> dict[int, str]:
+    """Return the rows that aren't kept, since they name the person of one that is.
+
+    ``people`` has the number of each row, and all ways in which it names its person. The result has
+    the field that is the same, by the row's number.
+    """
+    kept: set[tuple[str, str]] = set()
+    found: dict[int, str] = {}
+    for number, names in reversed(people) if keeps_last else people:
+        same = next((field for field, name in names if (field, name) in kept), None)
+        if same is None:
+            kept.update(names)
+        else:
+            found[number] = same
     return found
 
 
-def people_of(rows: Sequence[Row], mapping: RowMapping) -> dict[int, str]:
-    """Return who each row names by its number, without rows that name nobody."""
-    return {
-        row.number: person
-        for row in rows
-        if row.fault is None and (person := same_person(mapping.fields_of(row.cells))) is not None
-    }
+def people_of(
+    rows: Sequence[Row], mapping: RowMapping
+) -> list[tuple[int, Sequence[tuple[str, str]]]]:
+    """Return all ways in which each row names its person, without rows that have a fault."""
+    return [
+        (row.number, names_of(mapping.fields_of(row.cells))) for row in rows if row.fault is None
+    ]
+
+
+def add_totals(
+    known: Mapping[str, MessagesTotal], found: Mapping[Channel, ChannelTotal]
+) -> dict[str, MessagesTotal]:
+    """Return the messages of a file by channel, with those of another part."""
+    totals = dict(known)
+    for channel, own in found.items():
+        earlier = totals.get(channel.value)
+        units = own.units + Counter(earlier["units"] if earlier is not None else {})
+        totals[channel.value] = {
+            "messages": own.messages + (earlier["messages"] if earlier is not None else 0),
+            "units": dict(units),
+        }
+    return totals
 
 
 def add_problems(

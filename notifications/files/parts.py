@@ -94,20 +94,20 @@ def read_head(file_id: ObjectId) -> Head | None:
 
 
 def write_duplicates(
-    file_id: ObjectId, rows: Iterable[int], *, check_number: int, until: datetime
+    file_id: ObjectId, rows: Mapping[int, str], *, check_number: int, until: datetime
 ) -> None:
-    """Store the numbers of the rows that name a person whom another row names.
+    """Store the rows that name a person whom another row names, with the field that both have.
 
     Each check has its own, since it may keep others of them than a check before it, whose worker
     may be late.
     """
-    _write(file_id, DUPLICATES, check_number, msgspec.json.encode(list(rows)), until=until)
+    _write(file_id, DUPLICATES, check_number, msgspec.json.encode(rows), until=until)
 
 
-def read_duplicates(file_id: ObjectId, *, check_number: int) -> frozenset[int]:
+def read_duplicates(file_id: ObjectId, *, check_number: int) -> Mapping[int, str]:
     """Return what :func:`write_duplicates` stored for a check."""
     raw = _read(file_id, DUPLICATES, check_number)
-    return frozenset() if raw is None else frozenset(msgspec.json.decode(raw, type=list[int]))
+    return {} if raw is None else msgspec.json.decode(raw, type=dict[int, str])
 
 
 def write_rows(

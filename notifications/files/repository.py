@@ -79,6 +79,8 @@ def new_document(
         "wrong": 0,
         "skipped": 0,
         "problems": [],
+        "doubts": [],
+        "messages": {},
         "claim_count": 0,
         "content_until": now + CONTENT_LIFETIME,
         "purge_at": now + RETENTION,
@@ -155,7 +157,7 @@ def begin_check(
 
 def cleared() -> dict[str, Any]:
     """Return the fields of a file of which a check has found nothing yet."""
-    return {"good": 0, "wrong": 0, "skipped": 0, "problems": []}
+    return {"good": 0, "wrong": 0, "skipped": 0, "problems": [], "doubts": [], "messages": {}}
 
 
 def seal(file_id: ObjectId, *, check_number: int, now: datetime) -> bool:

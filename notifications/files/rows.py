@@ -77,27 +77,21 @@ def addressee_of(row: Row, mapping: RowMapping) -> Addressee:
     )
 
 
-def same_person(given: Mapping[str, str]) -> str | None:
-    """Return what is equal for rows that name the same person; None if they name nobody."""
-    if user_id := given.get(USER_ID):
-        return f"{USER_ID}:{user_id}"
-    for field in ADDRESS_KINDS:
-        if address := given.get(field):
-            return f"{field}:{_folded(field, address)}"
-    return None
+def names_of(given: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return each way in which a row names its person: the field, and what is equal for equals."""
+    found = [(USER_ID, given[USER_ID])] if USER_ID in given else []
+    return found + [
+        (field, _folded(field, given[field])) for field in ADDRESS_KINDS if field in given
+    ]
 
 
 def person_digests(given: Mapping[str, str]) -> list[str]:
     """Return a keyed digest for each way in which a row names its person."""
-    named = {USER_ID: given.get(USER_ID)} | {
-        field: _folded(field, given[field]) for field in ADDRESS_KINDS if field in given
-    }
     return [
         encryption.keyed_digest(name.encode(errors="replace"), associated_data=_bound(field))[
             :PERSON_LENGTH
         ]
-        for field, name in named.items()
-        if name
+        for field, name in names_of(given)
     ]
 
 

@@ -192,13 +192,13 @@ def _begin(lease: FileLease, clock: Clock) -> bool:
         if not repository.release(lease, changes, unset=("due_at",), now=clock()):
             raise LeaseLostError
         return False
-    people: dict[int, str] = {}
+    people: list[tuple[int, Sequence[tuple[str, str]]]] = []
     for number in range(document.get("parts", 0)):
         part = parts.read_rows(lease.id, number)
         if part is None:
             return _expire(lease, clock)
         _renew(lease, clock)
-        people |= checking.people_of(part.rows, mapping)
+        people += checking.people_of(part.rows, mapping)
     keeps_last = document["duplicates"] == Duplicates.LAST
     found = checking.find_duplicates(people, keeps_last=keeps_last)
     number = document["check_number"]
@@ -239,8 +239,11 @@ def _check(lease: FileLease, clock: Clock) -> bool:
     parts.write_findings(lease.id, number, findings, people=checked.people)
     crash_points.reach(Boundary.FILE_CHECKED)
     now, is_last = clock(), number + 1 >= document.get("parts", 0)
-    problems = checking.add_problems(document["problems"], checked.findings)
-    changes: dict[str, Any] = {"problems": problems}
+    changes: dict[str, Any] = {
+        "problems": checking.add_problems(document["problems"], checked.findings),
+        "doubts": checking.add_problems(document["doubts"], checked.doubts),
+        "messages": checking.add_totals(document["messages"], checked.totals),
+    }
     if is_last:
         changes |= {"status": F.CHECKED.value, "checked_at": now}
     else:

@@ -1,16 +1,18 @@
 """Warnings in an accepted request's response about channels that will probably not send."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from bson import ObjectId
 
 from devices import preferences as device_preferences
 from devices import queries as devices
 from devices.queries import PushTarget
 from domain.channels import PUSH, Channel
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
-from domain.limits import Limit, describe_use
+from domain.limits import Limit, LimitUsage, describe_use
 from domain.states import Category, DeliveryStatus
 from domain.type_rules import CLIPPED_BYTES
 from notifications.store.new_notifications import NewNotification
@@ -74,16 +76,16 @@ def find_warnings(
     names; otherwise none.
     """
     return (
-        *_find_suppressed(notification, are_channels_named=are_channels_named),
+        *find_suppressed(notification, are_channels_named=are_channels_named),
         *(_find_missing_devices(notification) if are_channels_named else ()),
-        *_find_closed_window(notification, now=now),
+        *find_closed_windows([notification], now=now).get(notification.id, ()),
         *(() if are_channels_named else _find_refused_texts(notification)),
         *_find_missing_opt_outs(notification),
         *_find_disabled_room(notification),
     )
 
 
-def _find_suppressed(
+def find_suppressed(
     notification: NewNotification, *, are_channels_named: bool
 ) -> Iterator[AcceptanceWarning]:
     """Yield the suppressed channels that the request names, or all if nothing is sent."""
@@ -107,7 +109,7 @@ def _find_suppressed(
 def _find_refused_texts(notification: NewNotification) -> Iterator[AcceptanceWarning]:
     """Yield the channels whose text the rules of its type refuse. On a named one, none is left."""
     content, data = notification.content, notification.data
-    channels = [*_channels_of_texts(notification)]
+    channels = [*channels_of_texts(notification)]
     if channels and (secret := notification.secret) is not None:
         content, data = secret.unmask(content), secret.data
     for channel in channels:
@@ -119,8 +121,13 @@ def _find_refused_texts(notification: NewNotification) -> Iterator[AcceptanceWar
             rules=types.text_rules(notification.type),
         )
         if problem is not None:
-            detail = f"It fails when it is sent: {problem}"
-            yield AcceptanceWarning(channel=channel, code=FailureCode.TOO_LARGE, detail=detail)
+            yield refused_text(channel, problem)
+
+
+def refused_text(channel: Channel, problem: str) -> AcceptanceWarning:
+    """Return the warning about a text that the rules of its type refuse."""
+    detail = f"It fails when it is sent: {problem}"
+    return AcceptanceWarning(channel=channel, code=FailureCode.TOO_LARGE, detail=detail)
 
 
 def _find_missing_opt_outs(notification: NewNotification) -> Iterator[AcceptanceWarning]:
@@ -129,7 +136,7 @@ def _find_missing_opt_outs(notification: NewNotification) -> Iterator[Acceptance
     if notification.category is not Category.MARKETING or content.template_id is not None:
         return
     locales = (notification.recipient.locale, None)
-    for channel in _channels_of_texts(notification):
+    for channel in channels_of_texts(notification):
         text = text_of(channel, content, data=notification.data, recipient=notification.recipient)
         sentence = None if text is None else missing_opt_out(text, locales=locales)
         if sentence is not None:
@@ -140,7 +147,7 @@ def _find_missing_opt_outs(notification: NewNotification) -> Iterator[Acceptance
             )
 
 
-def _channels_of_texts(notification: NewNotification) -> Iterator[Channel]:
+def channels_of_texts(notification: NewNotification) -> Iterator[Channel]:
     """Yield the channels of the deliveries whose text costs by its parts."""
     for delivery in notification.deliveries:
         if delivery.channel.pays_by_part and delivery.status is DeliveryStatus.PENDING:
@@ -190,28 +197,30 @@ def _accepts(device: PushTarget, notification: NewNotification) -> bool:
     )
 
 
-def _find_closed_window(
-    notification: NewNotification, *, now: datetime
-) -> tuple[AcceptanceWarning, ...]:
-    pending = {
-        delivery.channel: address
+def find_closed_windows(
+    notifications: Sequence[NewNotification], *, now: datetime
+) -> dict[ObjectId, list[AcceptanceWarning]]:
+    """Return the messages without a template to recipients who haven't written, with one read."""
+    waiting = [
+        (notification, delivery.channel, address)
+        for notification in notifications
         for delivery in notification.deliveries
         if delivery.channel.spec.has_service_window
         and delivery.status is DeliveryStatus.PENDING
         and (address := notification.recipient.address(delivery.channel))
-    }
-    if not pending or _has_template(notification):
-        return ()
-    windows = service_windows.open_windows(list(pending.values()), now=now)
-    return tuple(
-        AcceptanceWarning(
-            channel=channel,
-            code=FailureCode.WINDOW_CLOSED,
-            detail=_closed_window_text(notification),
-        )
-        for channel, address in pending.items()
-        if address not in windows
-    )
+        and not _has_template(notification)
+    ]
+    windows = service_windows.open_windows([address for _, _, address in waiting], now=now)
+    found: dict[ObjectId, list[AcceptanceWarning]] = {}
+    for notification, channel, address in waiting:
+        if address not in windows:
+            warning = AcceptanceWarning(
+                channel=channel,
+                code=FailureCode.WINDOW_CLOSED,
+                detail=_closed_window_text(notification),
+            )
+            found.setdefault(notification.id, []).append(warning)
+    return found
 
 
 def _closed_window_text(notification: NewNotification) -> str:
@@ -233,6 +242,40 @@ def find_clipped(channel: Channel, html: str | None) -> tuple[AcceptanceWarning,
     return (AcceptanceWarning(channel=channel, code=WarningCode.MAY_BE_CLIPPED, detail=detail),)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsRead:
+    """The limits of some notifications, as their recipients have used them up to now."""
+
+    applying: Mapping[str, Limit]
+    """By name."""
+    reached: Mapping[ObjectId, Sequence[tuple[Channel, LimitUsage]]]
+    """Those that would hold or suppress a notification now, by its ID."""
+
+
+def read_limits(notifications: Sequence[NewNotification], *, now: datetime) -> LimitsRead:
+    """Return the limits of notifications, with one read. Raises PyMongoError."""
+    counted = [
+        (notification.id, channel, person, {rule.name: rule for rule in rules})
+        for notification in notifications
+        for channel, person, rules in _limits_of(notification)
+    ]
+    by_person: dict[str, dict[str, Limit]] = {}
+    for _, _, person, rules in counted:
+        by_person.setdefault(person, {}).update(rules)
+    usages = limits.read_usages(
+        {person: list(own.values()) for person, own in by_person.items()}, now=now
+    )
+    reached: dict[ObjectId, list[tuple[Channel, LimitUsage]]] = {}
+    for notification_id, channel, person, rules in counted:
+        for usage in usages[person]:
+            if usage.limit.name in rules and usage.next_at > now:
+                reached.setdefault(notification_id, []).append((channel, usage))
+    return LimitsRead(
+        applying={name: rule for _, _, _, rules in counted for name, rule in rules.items()},
+        reached=reached,
+    )
+
+
 def find_limits_reached(
     notification: NewNotification, *, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
@@ -243,13 +286,11 @@ def find_limits_reached(
             code=FailureCode.OVER_LIMIT,
             detail=f"{describe_use(of.limit, used=len(of.uses))} (limit {of.limit.name}).",
         )
-        for channel, person, rules in limits_of(notification)
-        for of in limits.read_usage(rules, person=person, now=now)
-        if of.next_at > now
+        for channel, of in read_limits([notification], now=now).reached.get(notification.id, ())
     )
 
 
-def limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, list[Limit]]]:
+def _limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, list[Limit]]]:
     """Yield the limits of each channel, and the person whose messages they count."""
     for delivery in () if notification.ignores_limits else notification.deliveries:
         rules = limits.applying_limits(

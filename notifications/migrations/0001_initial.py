@@ -344,6 +344,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
                 ('file_check', models.IntegerField(blank=True, null=True)),
+                ('idempotency_key', models.CharField(blank=True, max_length=255, null=True)),
                 ('file_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
             ],
             options={
@@ -751,6 +752,8 @@ class Migration(migrations.Migration):
                 ('wrong', models.IntegerField(default=0)),
                 ('skipped', models.IntegerField(default=0)),
                 ('problems', models.JSONField(blank=True, default=list)),
+                ('doubts', models.JSONField(blank=True, default=list)),
+                ('messages', models.JSONField(blank=True, default=dict)),
                 ('failure_code', models.CharField(blank=True, max_length=40, null=True)),
                 ('failure_reason', models.CharField(blank=True, max_length=500, null=True)),
                 ('due_at', models.DateTimeField(blank=True, null=True)),

@@ -52,6 +52,10 @@ class AudienceFile(models.Model):
     skipped = models.IntegerField(default=0)
     problems = models.JSONField(default=list, blank=True)
     """Each sentence about rows, how many have it, and the first ones."""
+    doubts = models.JSONField(default=list, blank=True)
+    """As ``problems``, of good rows: what may not be sent after all, such as over a limit."""
+    messages = models.JSONField(default=dict, blank=True)
+    """What the good rows would send by channel: messages, and parts by country."""
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
 

@@ -2,19 +2,33 @@
 
 import csv
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextlib import suppress as suppress_loss
+from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import chain, islice
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
+from domain.channels import Channel
+from domain.limits import Limit, Overflow
+from domain.tables.reading import read_table
+from domain.tables.table import Table
 from domain.time import utc_now
 from notifications.broadcasts import runner as broadcast_runner
+from notifications.catalog import limits, texts
 from notifications.files import parts, repository, runner
+from notifications.files.reading import ParserLostError
 from notifications.files.repository import LEASES
+from notifications.files.rows import LENGTHS
+from notifications.store import limit_uses, removal
+from notifications.store.limit_uses import UseRequest
 from notifyproject.db.collections import collection
-from notifyproject.platform import crash_points
+from notifyproject.platform import crash_points, process
 from privacy import erasure
 from tests.support.clients.api import Answer, App, new_app, pointers
 from tests.support.factories.broadcasts import run_to_completion
@@ -56,6 +70,21 @@ def sent_to(answer: Answer) -> list[str]:
     """Return the addresses that a broadcast notified, with duplicates."""
     found = collection("notifications").find({"broadcast_id": ObjectId(answer.json()["id"])})
     return sorted(document["recipient"]["email"] for document in found)
+
+
+def define_text_type(app: App) -> None:
+    """Define a type that goes by SMS, and has one variable."""
+    fields = {
+        "name": "Parcel",
+        "category": "transactional",
+        "channels": ["sms"],
+        "example_data": {"text": "On its way"},
+    }
+    path = "/types/parcel_text"
+    parts = {"default": {"subject": "Parcel", "body": "{{ text }}"}}
+    assert app.put(path, fields).status_code == 201
+    assert app.post(f"{path}/templates", {"parts": parts}).status_code == 201
+    assert app.post(f"{path}/templates/versions/1/publish", {}).status_code == 200
 
 
 def lines(answer: Answer) -> list[list[str]]:
@@ -215,7 +244,7 @@ class TestCheck:
         assert wrong == {
             ("invalid_email", "email"): [4, 5],
             ("too_many_cells", None): [6],
-            ("duplicate", None): [7],
+            ("duplicate", "email"): [7],
         }
         skipped = {each["code"]: each["rows"] for each in found["skipped_rows"]}
         assert skipped == {"suppressed": [3], "no_address": [8]}
@@ -240,6 +269,83 @@ class TestCheck:
         stored = collection("notifications").find({"broadcast_id": ObjectId(found["id"])})
         orders = Counter(str(document["data"]["order_id"]) for document in stored)
         assert orders == Counter(["1", "3"])
+
+    def test_rows_are_of_one_person_if_anything_that_names_them_is_the_same(self, app: App) -> None:
+        header = ("user_id", "phone", *HEADER)
+        content = csv_of(
+            ("ada", "+351912345678", *row(1)),
+            ("bob", "", *row(1)),
+            ("cyd", "+351 912 345 678", *row(3)),
+            ("ada", "", *row(4)),
+            ("bob", "", *row(5)),
+            header=header,
+        )
+        found = checked(app, content)
+        named = {each["target"]: each["rows"] for each in found["wrong_rows"]}
+        assert named == {"email": [3], "phone": [4], "user_id": [5]}
+        assert found["good"] == 2
+
+    def test_rows_over_a_limit_are_named_and_still_good(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        weekly = Limit(
+            name="weekly",
+            channels=frozenset({Channel.EMAIL}),
+            maximum=1,
+            period=timedelta(days=7),
+            overflow=Overflow.LATER,
+        )
+        monkeypatch.setattr(limits, "active_limits", lambda: (weekly,))
+        use = UseRequest(
+            limits=[weekly],
+            person=limits.person_of(
+                user_id=None, channel=Channel.EMAIL, address="user1@example.com"
+            ),
+            user_id=None,
+            delivery_id=f"{ObjectId()}.email",
+            due_at=utc_now(),
+        )
+        limit_uses.reserve_uses([use], now=utc_now())
+        found = checked(app, csv_of(*rows(4)))
+        assert (found["good"], found["wrong"], found["skipped"]) == (4, 0, 0)
+        (doubt,) = found["doubtful_rows"]
+        assert (doubt["code"], doubt["count"], doubt["rows"]) == ("over_limit", 1, [3])
+        assert doubt["detail"] == "The limit weekly would hold the message now."
+        assert [(each["channel"], each["messages"]) for each in found["messages"]] == [("email", 4)]
+
+    def test_text_messages_have_parts_a_price_and_a_country(
+        self, app: App, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.SMS_COUNTRIES, settings.SMS_CURRENCY = ("PT", "GB"), "EUR"
+        settings.SMS_PRICES = {"PT": Decimal("0.036")}
+        monkeypatch.setattr(texts, "is_configured", lambda _: True)
+        define_text_type(app)
+        header = ("phone", "text")
+        content = csv_of(
+            ("+351912345678", "short"),
+            ("+351912345679", "a" * 200),
+            ("+34612345678", "to Spain"),
+            ("+447700900123", "to Britain, without a price"),
+            ("+351912345677", "a" * 500),
+            header=header,
+        )
+        found = checked(app, content, type_slug="parcel_text")
+        assert found["messages"] == [
+            {"channel": "sms", "messages": 4, "parts": 8, "price": "0.252 EUR", "unpriced": 1}
+        ]
+        (skipped,) = found["skipped_rows"]
+        assert (skipped["code"], skipped["rows"]) == ("destination_disabled", [4])
+        (doubt,) = found["doubtful_rows"]
+        assert (doubt["code"], doubt["rows"]) == ("too_large", [6])
+
+    def test_rows_of_a_reminder_wait_for_its_event(self, app: App) -> None:
+        header = ("email", "contest_name")
+        content = csv_of(("ada@example.com", "Round 900"), header=header)
+        found = checked(app, content, type_slug="contest_reminder")
+        assert (found["good"], found["wrong"]) == (1, 0)
+        (doubt,) = found["doubtful_rows"]
+        assert (doubt["code"], doubt["count"]) == ("event_required", 1)
+        assert "event_at" in doubt["detail"]
 
     def test_phones_without_their_sign_are_read_for_a_country(self, app: App) -> None:
         header = ("phone", *HEADER[1:])
@@ -321,6 +427,19 @@ class TestBroadcast:
         run_to_completion(ObjectId(found["id"]), at=utc_now())
         assert len(sent_to(first)) == 4
         assert check(app, found["id"]).status_code == 409, "what is sent doesn't change"
+        assert pointers(send(app, found["id"], key="other")) == {"/audience/file": "used"}
+        assert send(app, found["id"], key="k").headers["Idempotent-Replayed"] == "true"
+
+    def test_row_that_its_type_does_not_take_any_more_stops_no_other(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = checked(app, csv_of(*rows(7)))
+        answer = send(app, found["id"])
+        monkeypatch.setitem(LENGTHS, "email", len("user5@example.com") - 1)
+        run_broadcast(answer)
+        shown = app.get(f"/broadcasts/{found['id']}").json()
+        assert (shown["status"], shown["accepted"]) == ("completed", 0)
+        assert shown["rejected"][0]["count"] == 7
 
     def test_same_content_that_was_sent_before_is_named(self, app: App) -> None:
         content = csv_of(*rows(2))
@@ -406,6 +525,23 @@ def run_or_lose(file_id: str, *, at: datetime, boundary: str | None) -> None:
         runner.run(ObjectId(file_id), clock=lambda: at)
 
 
+def lose_parser(*_: Any, **__: Any) -> Any:
+    """Stand for a table whose parser is killed."""
+    raise ParserLostError("killed by SIGKILL")
+
+
+@contextmanager
+def lose_parser_after_a_part(content: bytes, **_: Any) -> Iterator[Table]:
+    """Stand for a table whose parser is killed after some rows."""
+    table = read_table(content)
+    yield replace(table, rows=chain(islice(table.rows, 4), (lose_parser() for _ in (1,))))
+
+
+def stop_worker(*_: Any, **__: Any) -> None:
+    """Stop the worker in the middle of a step."""
+    process.request_shutdown()
+
+
 class TestLostWorkers:
     @each_case(
         "boundary", [("file_leased",), ("file_stored",), ("file_checked",), ("file_advanced",)]
@@ -438,6 +574,46 @@ class TestLostWorkers:
         again = read(app, found["id"])
         assert (again["status"], again["duplicates"], again["good"]) == ("checked", "last", 1)
 
+    def test_lost_parser_is_as_a_lost_worker(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file_id = upload(app, csv_of(*rows(2)))
+        check(app, file_id)
+        now = utc_now()
+        with monkeypatch.context() as patch:
+            patch.setattr(runner, "open_table", lose_parser)
+            assert runner.run(ObjectId(file_id), clock=lambda: now)
+            assert read(app, file_id)["status"] == "reading"
+        assert not runner.run(ObjectId(file_id), clock=lambda: now), "its lease goes on"
+        run_or_lose(file_id, at=now + LEASES.length, boundary=None)
+        assert read(app, file_id)["status"] == "checking"
+
+    def test_parser_that_is_always_lost_ends_a_file(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file_id = upload(app, csv_of(*rows(7)))
+        check(app, file_id)
+        monkeypatch.setattr(runner, "open_table", lose_parser_after_a_part)
+        at = utc_now()
+        for turn in range(LEASES.max_claims + 1):
+            runner.run(ObjectId(file_id), clock=lambda turn=turn: at + 2 * turn * LEASES.length)
+        assert read(app, file_id)["failure_code"] == "stuck"
+
+    def test_worker_that_is_stopped_gives_a_file_back(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file_id = upload(app, csv_of(*rows(7)))
+        check(app, file_id)
+        monkeypatch.setattr(parts, "write_rows", stop_worker)
+        now = utc_now()
+        try:
+            runner.run(ObjectId(file_id), clock=lambda: now)
+        finally:
+            process.clear_shutdown()
+        monkeypatch.undo()
+        run(file_id)
+        assert read(app, file_id)["good"] == 7
+
     def test_three_lost_workers_end_a_file(self, app: App) -> None:
         file_id = upload(app, csv_of(*rows(1)))
         check(app, file_id)
@@ -451,6 +627,23 @@ class TestLostWorkers:
 
 
 class TestErasure:
+    def test_rows_are_erased_before_the_notifications(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app.put("/recipients/ada", {"email": "user1@example.com"})
+        found = checked(app, csv_of(*rows(2)))
+        answer = send(app, found["id"])
+        erase = removal.erase
+
+        def send_and_erase(*given: Any, **options: Any) -> int:
+            run_broadcast(answer)
+            return erase(*given, **options)
+
+        app.notify(user_id="ada")
+        monkeypatch.setattr(removal, "erase", send_and_erase)
+        erasure.erase("ada", now=utc_now())
+        assert sent_to(answer) == ["user0@example.com"]
+
     def test_erasure_removes_a_person_s_rows(self, app: App) -> None:
         header = ("user_id", *HEADER)
         app.put("/recipients/ada", {"email": "ada@example.com"})

@@ -65,9 +65,9 @@ def run(file_id: str) -> int:
     return steps
 
 
-def checked(app: App, content: bytes, **fields: Any) -> dict[str, Any]:
+def checked(app: App, content: bytes, *, type_slug: str = TYPE, **fields: Any) -> dict[str, Any]:
     """Upload and check a file. Return what the API says of it."""
-    file_id = upload(app, content)
+    file_id = upload(app, content, type=type_slug)
     assert check(app, file_id, **fields).status_code == 202
     run(file_id)
     return read(app, file_id)
