@@ -28,6 +28,7 @@ PAGES = (
     "recipients.list",
     "retention",
     "rooms",
+    "saved_views.page",
     "scheduled_and_held",
     "staff.accounts",
     "suppressions",

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from bson import ObjectId
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -19,12 +20,14 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from domain.channels import Channel
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
-from monitoring import incidents
+from monitoring import incidents, saved_views
 from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
-from monitoring.documents import IncidentDocument
+from monitoring.documents import IncidentDocument, SavedViewDocument
 from monitoring.models import AlertKind, AlertRule, Incident
 from notifications.models import NotificationType
 
+from .saved_views.filters import may_see
+from .saved_views.menu import OPEN
 from .texts.labels import ALERT_LABELS, CHANNELS, options_of
 from .widgets.actions import (
     not_found,
@@ -84,6 +87,7 @@ _THRESHOLDS: Mapping[str, str] = {
     AlertKind.DAILY_UNITS: "{threshold} % of the cap",
     AlertKind.PUMPING: "more than {threshold} parts in ten minutes",
     AlertKind.APPROVAL_OVERRIDDEN: "in the last {window} min",
+    AlertKind.SAVED_VIEW: "more than {threshold} for {window} min",
 }
 """Thresholds that aren't minutes, with their units."""
 
@@ -91,6 +95,7 @@ _THRESHOLDS: Mapping[str, str] = {
 class AlertRuleForm(forms.ModelForm):
     """Form of an alert rule."""
 
+    request: HttpRequest
     kind = forms.ChoiceField(
         label="Condition",
         choices=options_of(ALERT_LABELS),
@@ -106,6 +111,13 @@ class AlertRuleForm(forms.ModelForm):
         required=False, widget=UnfoldAdminSelectWidget, help_text="Final failures only."
     )
 
+    view_id = forms.ChoiceField(
+        label="View",
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Saved view only: one that is shared.",
+    )
+
     window_minutes = DurationField(
         label="Window",
         units=MINUTES,
@@ -113,33 +125,50 @@ class AlertRuleForm(forms.ModelForm):
         max_value=MAX_WINDOW_MINUTES,
         initial=DEFAULT_WINDOW_MINUTES,
         help_text="Final failures: the time range in which they are counted. Broadcast without an "
-        "approval: how long the incident is open.",
+        "approval: how long the incident is open. Saved view: how long there are more, without a "
+        "break.",
     )
 
     class Meta:
         """The model and its editable fields."""
 
         model = AlertRule
-        fields = ("name", "kind", "channel", "type", "threshold", "window_minutes", "is_enabled")
+        fields = (
+            *("name", "kind", "channel", "type", "view_id"),
+            *("threshold", "window_minutes", "is_enabled"),
+        )
         labels = {"is_enabled": "Active"}
         help_texts = {
-            "threshold": "Final failures: more than this number in the window. API key: this many "
-            "days before. Daily SMS cap: from this percentage on. Inflated SMS traffic: more than "
-            "this many parts in ten minutes. Other conditions: for more than this number of "
-            "minutes.",
+            "threshold": "Final failures: more than this number in the window. Saved view: more "
+            "than this number for the whole window. API key: this many days before. Daily SMS cap: "
+            "from this percentage on. Inflated SMS traffic: more than this many parts in ten "
+            "minutes. Other conditions: for more than this number of minutes.",
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         types = NotificationType.objects.only("name").order_by("pk")
         self.fields["type"].choices = [("", "All"), *((kind.pk, kind.name) for kind in types)]
+        views = [(str(view["_id"]), view["name"]) for view in self._countable_views()]
+        self.fields["view_id"].choices = [("", "None"), *views]
+
+    def _countable_views(self) -> list[SavedViewDocument]:
+        return [
+            view
+            for view in saved_views.shared()
+            if view.get("match") and may_see(self.request, view["list"])
+        ]
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields. Clears channel and type unless the rule counts failures."""
+        """Return the fields. Clears those that the condition doesn't have."""
         found = super().clean() or self.cleaned_data
-        is_about_failures = found.get("kind") == AlertKind.FAILURES
+        kind = found.get("kind")
         for name in ("channel", "type"):
-            found[name] = (found.get(name) or None) if is_about_failures else None
+            found[name] = (found.get(name) or None) if kind == AlertKind.FAILURES else None
+        view = found.get("view_id") if kind == AlertKind.SAVED_VIEW else None
+        found["view_id"] = ObjectId(view) if view else None
+        if kind == AlertKind.SAVED_VIEW and not view and "view_id" not in self.errors:
+            self.add_error("view_id", "Choose the view that is counted.")
         return found
 
     def clean_threshold(self) -> int:
@@ -193,6 +222,8 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
     # Only another version knows what an incident of another kind is about.
     page = _PAGES_OF_KINDS.get(kind)
     args = [subject] if kind == AlertKind.APPROVAL_OVERRIDDEN else []
+    if kind == AlertKind.SAVED_VIEW and rule is not None and rule.view_id is not None:
+        page, args = ("Show the view", OPEN), [str(rule.view_id)]
     return [EvidenceLink(page[0], reverse(page[1], args=args))] if page else []
 
 
@@ -214,7 +245,7 @@ class AlertRuleAdmin(ConsoleAdmin):
     def changed_columns(self, form: Any) -> list[str]:
         """Return the stored fields that a form changes. Another condition clears the scope."""
         changed = super().changed_columns(form)
-        scope = ("channel", "type") if "kind" in changed else ()
+        scope = ("channel", "type", "view_id") if "kind" in changed else ()
         return list(dict.fromkeys([*changed, *scope]))
 
     @admin.display(description="Threshold")
@@ -226,9 +257,29 @@ class AlertRuleAdmin(ConsoleAdmin):
         text = _THRESHOLDS.get(row.kind, minutes)
         return text.format(threshold=row.threshold, window=row.window_minutes)
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        """Return the form's class, which offers the views of lists that the user may open."""
+        form = super().get_form(request, obj, change, **options)
+        form.request = request
+        return form
+
+    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Add the names of the counted views. That of a list that is closed to the user isn't."""
+        shared = {
+            view["_id"]: view["name"]
+            for view in (saved_views.shared() if any(row.view_id for row in rows) else ())
+            if may_see(request, view["list"])
+        }
+        for row in rows:
+            row.view_name = row.view_id and shared.get(row.view_id, "Another view")
+
     @admin.display(description="Scope")
     def scope(self, row: Any) -> str:
-        """Return the channel and the type of the rule."""
+        """Return the channel and the type of the rule, or its view."""
+        if row.view_name:
+            return str(row.view_name)
         channel = CHANNELS[Channel(row.channel)] if row.channel else None
         return ", ".join(part for part in (channel, row.type) if part) or "All"
 

@@ -123,6 +123,7 @@ class LogEntryAdmin(ListOnlyAdmin):
     search_help_text = "ID or name of the object"
     ordering = ("-id",)
     list_fullwidth = True
+    is_countable = False  # Who made a change is decided by the accounts of the moment
     time = time_column("Time", "action_time")
     actor = text_column("User", "actor_name")
     object_kind = text_column("Object type", "kind_name")

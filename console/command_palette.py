@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +18,7 @@ from .navigation import command_links
 from .notifications.search import find_ids as find_notification_ids
 from .recipients.page import recipient_url
 from .recipients.search import find_ids as find_user_ids
+from .saved_views.menu import icon_of, url_of, visible_views
 from .texts.labels import notification_state
 from .widgets import columns, formats, names
 from .widgets.links import NOTIFICATION
@@ -49,7 +51,8 @@ def search_view(request: HttpRequest) -> HttpResponse:
 def _pages(request: HttpRequest, text: str) -> Iterator[Result]:
     wanted = text.lower().split()
     found = 0
-    for kind, title, icon, url in command_links(request):
+    views = (("View", v["name"], icon_of(v), url_of(v)) for v in visible_views(request))
+    for kind, title, icon, url in chain(command_links(request), views):
         is_match = all(part in title.lower() for part in wanted)
         if is_match and found < LIMIT:
             found += 1

@@ -80,6 +80,8 @@ def menu_group(title: str | None, *items: MenuItem) -> MenuGroup:
 
 
 HOME = "admin:index"
+VIEWS = "Views"
+"""The title of the group with the saved views, which the menu shows above its entry."""
 _SEES_NOTIFICATIONS = "notifications.view_notification"
 NAVIGATION = (
     menu_group(
@@ -108,6 +110,7 @@ NAVIGATION = (
         menu_item("Digests", "mark_email_unread", "notifications_digest"),
         menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
     ),
+    menu_group(VIEWS, menu_item("Saved views", "tune", "analytics_savedview")),
     menu_group(
         "Contacts",
         menu_item("Recipients", "group", "recipients_recipient"),
@@ -148,27 +151,6 @@ NAVIGATION = (
         menu_item("Roles", "shield_person", "auth_group"),
     ),
 )
-
-
-def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the entries that the user may open, in the form that the theme reads."""
-    return [
-        {
-            "title": group.title,
-            "separator": group.title is not None,
-            "items": [
-                {
-                    "title": item.title,
-                    "icon": item.icon,
-                    "link": item.url,
-                    "active": item.is_active(request.path),
-                }
-                for item in group.items
-                if item.is_visible(request.user)
-            ],
-        }
-        for group in NAVIGATION
-    ]
 
 
 _ADDABLE = (

@@ -1,7 +1,7 @@
 """The list of open notifications, with the due time and the reason of each wait."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -16,6 +16,7 @@ from domain.wait_reasons import OUTAGES, WaitReason, find_waits, wait_condition
 from notifications.models.notification import WaitingNotification
 from notifyproject.db.fields import choices
 from notifyproject.db.match import Match
+from notifyproject.db.stored_match import ago
 
 from .notifications import filters
 from .notifications.actions import selected_action
@@ -41,11 +42,16 @@ def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
     return {"$nor": [{"delivery": {"$not": {"$elemMatch": condition}}}]}
 
 
+def _now() -> datetime:
+    # In a saved view, that is the moment of each count.
+    return ago(timedelta(), now=utc_now())
+
+
 WaitReasonFilter = choice_filter(
     "wait reason",
     options_of(WAIT_LABELS),
     parameter="reason",
-    condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=utc_now())),
+    condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=_now())),
 )
 ChannelFilter = choice_filter(
     "channel", filters.CHANNEL_OPTIONS, condition=lambda value: _any_delivery({"channel": value})

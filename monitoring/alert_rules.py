@@ -34,7 +34,7 @@ from providers.accounts import account_of, spec_of
 from providers.labels import provider_name
 from providers.registry import providers_for
 
-from . import metrics, rollup_state
+from . import metrics, rollup_state, saved_views
 from .documents import ALERT_RULES
 from .incidents import Finding
 from .metrics import Metric
@@ -83,6 +83,7 @@ class Rule:
     window_minutes: int
     channel: str | None = None
     type: str | None = None
+    view_id: ObjectId | None = None
 
 
 def add_missing_rules() -> None:
@@ -99,7 +100,7 @@ def enabled_rules() -> list[Rule]:
     for document in documents:
         if document["kind"] not in _DETECTORS:
             log.warning("alert_rule_unknown", rule=str(document["_id"]), kind=document["kind"])
-    return [
+    rules = [
         Rule(
             id=document["_id"],
             name=document["name"],
@@ -108,10 +109,13 @@ def enabled_rules() -> list[Rule]:
             window_minutes=document["window_minutes"],
             channel=document.get("channel"),
             type=document.get("type"),
+            view_id=document.get("view_id"),
         )
         for document in documents
         if document["kind"] in _DETECTORS
     ]
+    # A count may take its whole time, so the other rules aren't behind it.
+    return sorted(rules, key=lambda rule: rule.kind is AlertKind.SAVED_VIEW)
 
 
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:
@@ -395,6 +399,31 @@ def _detect_overridden_approvals(rule: Rule, now: datetime) -> Iterator[Finding]
         )
 
 
+def _detect_exceeded_view(rule: Rule, now: datetime) -> Iterator[Finding]:
+    view = saved_views.get(rule.view_id) if rule.view_id is not None else None
+    if view is None:
+        yield _finding(
+            rule,
+            "gone",
+            title=f"{rule.name}: its saved view is gone",
+            detail="The rule counts nothing any more. Choose another view, or delete the rule.",
+        )
+        return
+    limit, seconds = rule.threshold + 1, saved_views.ALERT_COUNT_SECONDS
+    if saved_views.count(view, limit=limit, seconds=seconds, now=now) < limit:
+        saved_views.forget_exceeded(rule.id)
+        return
+    window = timedelta(minutes=rule.window_minutes)
+    since = saved_views.exceeded_since(rule.id, window=window, now=now)
+    if now - since >= window:
+        yield _finding(
+            rule,
+            "all",
+            title=f"{rule.name}: more than {rule.threshold:,}",
+            detail=f"Since {since:%Y-%m-%d %H:%M} UTC, for {rule.window_minutes} min or more.",
+        )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value
@@ -429,4 +458,5 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.PUMPING: _detect_pumping,
     AlertKind.NO_RECEIPTS: _detect_missing_receipts,
     AlertKind.APPROVAL_OVERRIDDEN: _detect_overridden_approvals,
+    AlertKind.SAVED_VIEW: _detect_exceeded_view,
 }

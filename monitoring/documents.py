@@ -65,9 +65,27 @@ class AlertRuleDocument(TypedDict):
     kind: str
     channel: NotRequired[str | None]
     type: NotRequired[str | None]
+    view_id: NotRequired[ObjectId | None]
     threshold: int
     window_minutes: int
     is_enabled: bool
+    exceeded_since: NotRequired[datetime]
+    exceeded_at: NotRequired[datetime]
+
+
+class SavedViewDocument(TypedDict):
+    """A stored :class:`~monitoring.models.SavedView`."""
+
+    _id: ObjectId
+    name: str
+    owner_id: ObjectId
+    is_shared: bool
+    position: int
+    list: str
+    query: str
+    source: str
+    match: NotRequired[str | None]
+    index: NotRequired[str | None]
 
 
 class IncidentNote(TypedDict):
@@ -113,5 +131,6 @@ METRICS_AGGREGATES = Documents("metrics_aggregates", MetricsAggregateDocument)
 METRICS_DUE = Documents("metrics_due", DueMinuteDocument)
 ROLLUP_STATE = Documents("rollup_state", RollupStateDocument)
 ALERT_RULES = Documents("alert_rules", AlertRuleDocument)
+SAVED_VIEWS = Documents("saved_views", SavedViewDocument)
 INCIDENTS = Documents("incidents", IncidentDocument)
 MUTED_PROBLEMS = Documents("muted_problems", MutedProblemDocument)

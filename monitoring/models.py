@@ -115,6 +115,43 @@ class AlertKind(StrEnum):
     PUMPING = "pumping"
     NO_RECEIPTS = "no_receipts"
     APPROVAL_OVERRIDDEN = "approval_overridden"
+    SAVED_VIEW = "saved_view"
+
+
+class SavedView(models.Model):
+    """The filters of a list of the console, under a name. It has no search: it may be personal."""
+
+    name = models.CharField(max_length=60)
+    owner_id = ObjectIdField()
+    """The account that saved it. Once that is deleted, only its shared views are left."""
+    is_shared = models.BooleanField(default=False)
+    """Whether all staff who may open the list see it, or its owner alone."""
+    position = models.IntegerField(default=0)
+    """The place in the menu, among the shared views or the owner's."""
+    list = models.CharField(max_length=80)
+    """``<app>_<model>``: the name of the list's URLs."""
+    query = models.CharField(max_length=2_000)
+    """The parameters of the list's filters, as in its URL."""
+    source = models.CharField(max_length=64)
+    """The collection that the list shows."""
+    match = models.TextField(null=True, blank=True)
+    """The filters as a condition in extended JSON, in which ``$secondsAgo`` is a relative time.
+    Missing if the list's rows can't be counted by one."""
+    index = optional_text(64)
+    """The index by which they are counted; missing: MongoDB chooses."""
+
+    class Meta:
+        db_table = "saved_views"
+        ordering = ("is_shared", "position", "id")
+        verbose_name = "saved view"
+        permissions = (("share_savedview", "Can share saved views, and change shared ones"),)
+        indexes = (
+            MongoIndex("owner_id", "is_shared", "position", "_id", name="svw_owner"),
+            MongoIndex("position", "_id", name="svw_shared", partial={"is_shared": True}),
+        )
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class AlertRule(models.Model):
@@ -128,11 +165,18 @@ class AlertRule(models.Model):
     """Failures: only of this channel; missing for all."""
     type = optional_text(64)
     """Failures: only of this type; missing for all but the system's own alerts."""
+    view_id = ObjectIdField(null=True, blank=True)
+    """Saved view: the one that is counted; missing for other conditions."""
     threshold = models.IntegerField(default=0)
-    """Failures, pumping: more than this many. Daily units: percent. Others: for more than this many
-    minutes."""
+    """Failures, pumping, saved view: more than this many. Daily units: percent. Others: for more
+    than this many minutes."""
     window_minutes = models.IntegerField(default=60)
+    """Failures: in this time. Saved view: for this time without a break."""
     is_enabled = models.BooleanField(default=True)
+    exceeded_since = optional_datetime()
+    """Saved view: since when each check has counted more than the threshold."""
+    exceeded_at = optional_datetime()
+    """Saved view: the last check that counted more."""
 
     class Meta:
         db_table = "alert_rules"

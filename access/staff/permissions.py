@@ -14,7 +14,8 @@ from ..models import StaffUser
 
 ROLE_NAMES = frozenset({"viewer", "support", "operator", "approver", "admin"})
 ROLE_SUMMARIES = {
-    "viewer": "Sees everything except accounts and whole addresses. Changes nothing.",
+    "viewer": "Sees everything except accounts and whole addresses. Changes nothing but own saved "
+    "views.",
     "support": "Finds messages and recipients, corrects an address, and sends or resends one "
     "message.",
     "operator": "Sees what viewers see. Sends, retries, resends, cancels, pauses providers, "
@@ -25,6 +26,15 @@ ROLE_SUMMARIES = {
 """What each role allows, for people who assign them."""
 ACCOUNT_APPS = frozenset({"access", "auth"})
 """Apps that define permissions: for admins only."""
+SAVED_VIEW_PERMISSIONS = frozenset(
+    {
+        "analytics.view_savedview",
+        "analytics.add_savedview",
+        "analytics.change_savedview",
+        "analytics.delete_savedview",
+    }
+)
+"""Permissions of everybody: a view is an entry in one's own menu."""
 OPERATOR_PERMISSIONS = frozenset(
     {
         "notifications.resend_notification",
@@ -40,6 +50,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.pause_provider",
         "notifications.test_provider",
         "analytics.acknowledge_incident",
+        "analytics.share_savedview",
         "notifications.run_bulkoperation",
         "notifications.pause_broadcast",
         "notifications.resume_broadcast",
@@ -102,9 +113,10 @@ def roles(known: Iterable[str]) -> tuple[Role, ...]:
         for name in all_permissions - ADMIN_PERMISSIONS
         if name.partition(".")[2].startswith("view_") and name.partition(".")[0] not in ACCOUNT_APPS
     )
+    view_permissions |= SAVED_VIEW_PERMISSIONS
     return (
         Role(name="viewer", permissions=view_permissions),
-        Role(name="support", permissions=SUPPORT_PERMISSIONS),
+        Role(name="support", permissions=SUPPORT_PERMISSIONS | SAVED_VIEW_PERMISSIONS),
         Role(name="operator", permissions=view_permissions | OPERATOR_PERMISSIONS),
         Role(name="approver", permissions=view_permissions | APPROVER_PERMISSIONS),
         Role(name="admin", permissions=all_permissions - OWN_PERMISSIONS),

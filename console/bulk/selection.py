@@ -16,8 +16,7 @@ from notifyproject.db.match import match_of
 from recipients.masking import mask_text
 
 from ..notifications import filters
-from ..widgets.filters import TimeFilter
-from ..widgets.lists import filters_only_request
+from ..widgets.lists import describe_filters, filters_only_request
 
 PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
 
@@ -50,7 +49,8 @@ def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[A
         order=selection.order_field(list_admin.ordering[0]),
         description=(
             str(list_admin.opts.verbose_name_plural).capitalize(),
-            *_filter_descriptions(changelist),
+            *describe_filters(changelist, is_frozen=True),
+            *([f"Search: {mask_text(changelist.query)}"] if changelist.query else []),
         ),
         channels=(Channel(channel),) if channel else tuple(Channel),
         delivery_filter=_delivery_filters(params),
@@ -76,22 +76,3 @@ def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
         for path, value in chosen.items()
         if value
     }
-
-
-def _filter_descriptions(changelist: Any) -> list[str]:
-    lines = []
-    for spec in changelist.filter_specs:
-        if isinstance(spec, TimeFilter):
-            since, until = spec.limits
-            ends = [f"from {since:%Y-%m-%d %H:%M}"] if since else []
-            ends += [f"until {until:%Y-%m-%d %H:%M}"] if until else []
-            if ends:
-                lines.append(f"{str(spec.title).capitalize()}: {' '.join(ends)} UTC")
-        elif value := spec.value():
-            choices = {str(choice): str(label) for choice, label in spec.lookup_choices}
-            lines.append(f"{str(spec.title).capitalize()}: {choices.get(value, value)}")
-    if changelist.query:
-        lines.append(f"Search: {mask_text(changelist.query)}")
-    if changelist.is_limited_to_recent:
-        lines.append("Last 7 days")
-    return lines

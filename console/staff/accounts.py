@@ -22,6 +22,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from access.models import SecondFactor, StaffUser
 from access.staff.permissions import ROLE_SUMMARIES
+from monitoring import saved_views
 
 from ..widgets.columns import active_column, text_column, time_column
 from ..widgets.lists import ReadOnlyAdmin, section
@@ -227,6 +228,12 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
         super().save_model(request, obj, form, change)
         if change and not had_access:
             obj.save(update_fields=["is_staff"])
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete an account, and its saved views. Those that it has shared stay for the others."""
+        key = obj.pk
+        super().delete_model(request, obj)
+        saved_views.delete_of(key)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the read-only fields; only a superuser may set ``is_superuser``."""

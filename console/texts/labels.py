@@ -175,6 +175,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.PUMPING: "Inflated SMS traffic",
     AlertKind.NO_RECEIPTS: "Receipts stopped",
     AlertKind.APPROVAL_OVERRIDDEN: "Broadcast sent without an approval",
+    AlertKind.SAVED_VIEW: "Saved view",
 }
 
 

@@ -14,7 +14,9 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 from unfold.widgets import INPUT_CLASSES, UnfoldAdminSelectWidget
 
+from domain.time import utc_now
 from notifyproject.db.match import Match
+from notifyproject.db.stored_match import ago
 
 RECENT = "7d"  # Default range of a list with an unindexed filter
 SPANS = {
@@ -98,12 +100,12 @@ class TimeFilter(admin.SimpleListFilter):
         since = chosen.get(f"{self.parameter_name}_from")
         span = self.value()
         if since is None and span is not None:
-            since = datetime.now(UTC) - SPANS[span][1]
+            since = ago(SPANS[span][1], now=utc_now())
         return since, chosen.get(f"{self.parameter_name}_until")
 
     def since(self, span: str) -> Match:
         """Return the condition for a span back from now."""
-        return self.condition(datetime.now(UTC) - SPANS[span][1], None)
+        return self.condition(ago(SPANS[span][1], now=utc_now()), None)
 
     def condition(self, since: datetime | None, until: datetime | None) -> Match:
         """Return the condition for these limits. At least one is required."""

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
+from urllib.parse import urlencode
 
 import pymongo
 from bson import ObjectId
@@ -27,9 +28,10 @@ from unfold.admin import ModelAdmin, checkbox
 from unfold.views import ChangeList
 
 from notifyproject.db.collections import collection
+from notifyproject.db.stored_match import Ago
 
 from .changes import changed_fields
-from .filters import RECENT, TimeFilter
+from .filters import RECENT, SPANS, TimeFilter
 from .forms import compared
 from .search import pasted
 
@@ -115,11 +117,26 @@ class BoundedChangeList(ChangeList):
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters. Raises IncorrectLookupParameters for undeclared lookups."""
         specs, has_filters, others, duplicates, _ = super().get_filters(request)
-        if others:
-            raise IncorrectLookupParameters(f"unknown conditions: {sorted(others)}")
+        # Django leaves out a filter that has nothing to choose, such as of types once none is left.
+        # Without it, the list would show everything.
+        known = {name for spec in specs for name in spec.expected_parameters()}
+        chosen = {name for name, values in self.get_filters_params().items() if any(values)}
+        if unknown := {*others} | chosen - known:
+            raise IncorrectLookupParameters(f"unknown conditions: {sorted(unknown)}")
         # A form sends filters without a value, too.
         is_active = any(getattr(spec, "is_active", spec.value()) for spec in specs)
         return specs, has_filters, others, duplicates, is_active
+
+    @property
+    def chosen_filters(self) -> str:
+        """The chosen filters as a query, without the search and the page."""
+        chosen = {
+            name: value
+            for spec in self.filter_specs
+            for name in spec.expected_parameters()
+            if (value := spec.used_parameters.get(name))
+        }
+        return urlencode(chosen)
 
     def get_queryset(self, request: HttpRequest, *args: Any, **options: Any) -> QuerySet:
         """Return the rows. An unindexed filter without a time range shows only ``RECENT`` rows.
@@ -202,6 +219,8 @@ class ConsoleAdmin(ModelAdmin):
     list_index: str | None = None  # Hint for pages without a search; None: MongoDB chooses
     list_match: Mapping[str, Any] = {}
     """Condition that all rows meet, with which an index serves the order of those pages."""
+    is_countable = True
+    """Whether a stored condition stays right: the filters depend on no other documents."""
     noun = ""  # The console's word for one object, if it isn't the model's
     empty_title = "No items"
     empty_text = ""
@@ -417,6 +436,28 @@ def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
     filters_request.method, filters_request.GET = "GET", query
     setattr(filters_request, _FILTERS_ONLY, True)
     return filters_request
+
+
+def describe_filters(changelist: BoundedChangeList, *, is_frozen: bool) -> list[str]:
+    """Return a list's filters in words. If they are frozen, no time moves with now."""
+    lines = []
+    for spec in changelist.filter_specs:
+        title = str(spec.title).capitalize()
+        if isinstance(spec, TimeFilter):
+            since, until = spec.limits
+            span = None if is_frozen or not isinstance(since, Ago) else spec.value()
+            ends = [f"from {since:%Y-%m-%d %H:%M}"] if since and span is None else []
+            ends += [f"until {until:%Y-%m-%d %H:%M}"] if until else []
+            text = [SPANS[span][0].lower()] if span is not None else []
+            text += [f"{' '.join(ends)} UTC"] if ends else []
+            if text:
+                lines.append(f"{title}: {' '.join(text)}")
+        elif value := spec.value():
+            choices = {str(choice): str(label) for choice, label in spec.lookup_choices}
+            lines.append(f"{title}: {choices.get(value, value)}")
+    if changelist.is_limited_to_recent:
+        lines.append(SPANS[RECENT][0])
+    return lines
 
 
 def search_text(request: HttpRequest) -> str:

@@ -27,9 +27,12 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, monitoring.models.AlertKind), max_length=40)),
                 ('channel', models.CharField(blank=True, max_length=16, null=True)),
                 ('type', models.CharField(blank=True, max_length=64, null=True)),
+                ('view_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
                 ('threshold', models.IntegerField(default=0)),
                 ('window_minutes', models.IntegerField(default=60)),
                 ('is_enabled', models.BooleanField(default=True)),
+                ('exceeded_since', models.DateTimeField(blank=True, null=True)),
+                ('exceeded_at', models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 'verbose_name': 'alert rule',
@@ -137,6 +140,28 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'muted_problems',
                 'indexes': [notifyproject.db.indexes.MongoIndex('until', expire_after_seconds=0, name='mut_until')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SavedView',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60)),
+                ('owner_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('is_shared', models.BooleanField(default=False)),
+                ('position', models.IntegerField(default=0)),
+                ('list', models.CharField(max_length=80)),
+                ('query', models.CharField(max_length=2000)),
+                ('source', models.CharField(max_length=64)),
+                ('match', models.TextField(blank=True, null=True)),
+                ('index', models.CharField(blank=True, max_length=64, null=True)),
+            ],
+            options={
+                'verbose_name': 'saved view',
+                'db_table': 'saved_views',
+                'ordering': ('is_shared', 'position', 'id'),
+                'permissions': (('share_savedview', 'Can share saved views, and change shared ones'),),
+                'indexes': [notifyproject.db.indexes.MongoIndex('owner_id', 'is_shared', 'position', '_id', name='svw_owner'), notifyproject.db.indexes.MongoIndex('position', '_id', name='svw_shared', partial={'is_shared': True})],
             },
         ),
     ]

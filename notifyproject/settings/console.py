@@ -27,11 +27,12 @@ UNFOLD: dict[str, Any] = {
         lambda _request: static("console/forms.js"),
         lambda _request: static("console/filters.js"),
         lambda _request: static("console/times.js"),
+        lambda _request: static("console/views.js"),
     ],
     "SIDEBAR": {
         "show_search": True,
         "command_search": True,
-        "navigation": "console.navigation.sidebar",
+        "navigation": "console.sidebar.sidebar",
     },
     "ACCOUNT": {
         "navigation": [

@@ -46,7 +46,6 @@ FACTS: dict[str, dict[str, timedelta]] = {
     },
     "console/rooms.py": {"20 seconds": rooms.PATIENCE},
     "api/recipients/schemas.py": {"30 days": service_windows.RETENTION},
-    "console/bulk/selection.py": {"7 days": SPANS[RECENT][1]},
     "console/callbacks/endpoints.py": {"30 days": outbox.MESSAGE_RETENTION},
     "console/callbacks/messages.py": {"30 days": outbox.MESSAGE_RETENTION},
     "console/failures.py": {"24 h": failures.DEFAULT_PERIOD},

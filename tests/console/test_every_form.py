@@ -6,6 +6,7 @@ from typing import Any
 import bson
 import msgspec
 import pytest
+from bson import ObjectId
 from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Group, Permission
@@ -23,7 +24,7 @@ from domain.limits import Overflow
 from domain.rooms import RoomKind
 from domain.states import Category, Priority
 from domain.time import utc_now
-from monitoring.models import AlertKind, AlertRule
+from monitoring.models import AlertKind, AlertRule, SavedView
 from notifications.catalog import definitions, limits, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.catalog.limits import LimitRequest
@@ -145,6 +146,9 @@ def store_types() -> None:
 
 
 def store_rules() -> None:
+    store_views()
+    countable = SavedView.objects.exclude(match=None).first()
+    assert countable is not None
     for number, kind in enumerate(AlertKind):
         is_failures = kind is AlertKind.FAILURES
         AlertRule.objects.create(
@@ -152,9 +156,24 @@ def store_rules() -> None:
             kind=kind.value,
             channel=Channel.IN_APP.value if is_failures else None,
             type="everything" if is_failures else None,
+            view_id=countable.pk if kind is AlertKind.SAVED_VIEW else None,
             threshold=number * 13,
             window_minutes=1_440 - number,
             is_enabled=bool(number % 2),
+        )
+
+
+def store_views() -> None:
+    for number in range(3):
+        SavedView.objects.create(
+            name=f"{number} {ODD}"[:60],
+            owner_id=ObjectId(),
+            is_shared=True,
+            position=3 - number,
+            list="notifications_failednotification",
+            query="channel=email" if number else "channel=pigeon",
+            source="notifications",
+            match='{"status": "failed"}' if number else None,
         )
 
 
@@ -223,6 +242,7 @@ STORED: Mapping[type[Any], Callable[[], None]] = {
     Limit: store_limits,
     NotificationType: store_types,
     AlertRule: store_rules,
+    SavedView: store_views,
     PeriodicTask: store_tasks,
     IntervalSchedule: store_tasks,
     RetentionPolicy: store_retention,

@@ -9,11 +9,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.contrib import admin
+from django.test import Client, RequestFactory
 
+from access.models import StaffUser
+from console.saved_views.filters import read_filters
 from console.widgets import window_list
+from console.widgets.filters import TimeFilter
+from console.widgets.lists import ConsoleAdmin
 from domain.time import utc_now
-from monitoring import failure_groups
+from monitoring import failure_groups, saved_views
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, encode_cursor
 from tests.support.factories import console_data
@@ -267,3 +272,41 @@ def test_failure_count_reads_no_more_than_its_cap(
     assert failures.counted_since is not None
     assert failures.total == 100
     assert max(Plan(command).documents_examined for command in reads.commands) <= 100
+
+
+def views() -> list[tuple[str, str]]:
+    """Return the name of each list and a query of each of its filters, with its first choice."""
+    found = []
+    for page in admin.site._registry.values():
+        request = RequestFactory().get("/")
+        for spec in page.list_filter if isinstance(page, ConsoleAdmin) else ():
+            chosen = spec(request, {}, page.model, page)
+            if isinstance(chosen, TimeFilter):
+                found.append((page.url_name, f"{chosen.parameter_name}_within=24h"))
+            elif chosen.lookup_choices:
+                [(value, _), *_] = chosen.lookup_choices
+                found.append((page.url_name, f"{chosen.parameter_name}={value}"))
+    return found
+
+
+@pytest.mark.usefixtures("api_clients")
+def test_count_of_a_saved_view_scans_no_collection(
+    many: Any, admin_user: StaffUser, reading: Any
+) -> None:
+    request = RequestFactory().get("/")
+    request.user = admin_user
+    scanning = {}
+    for list_name, query in views():
+        filters = read_filters(request, list_name=list_name, query=query)
+        if filters.match is None:
+            continue
+        view: Any = {"source": filters.source, "match": filters.match, "index": filters.index}
+        reads.commands.clear()
+        reads.is_on = True
+        saved_views.count(view, limit=1_001, seconds=5, now=utc_now())
+        reads.is_on = False
+        (command,) = reads.commands
+        plan = Plan(command)
+        if "COLLSCAN" in plan.stages or "SORT" in plan.stages:
+            scanning[list_name, query] = plan.stages
+    assert scanning == {}

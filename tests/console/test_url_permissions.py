@@ -35,6 +35,7 @@ WRONG_TOKENS = {"none": "", "wrong": "x" * 32, "foreign": "a" * 64}
 NOT_ASKED = frozenset({"logout", "view_on_site", "autocomplete"})
 """URLs that end the session, that have no page here, or that need a model."""
 READ_PERMISSIONS = {
+    "analytics_savedview_open": "analytics.view_savedview",
     "notifications_bulkoperation_progress": "notifications.view_bulkoperation",
     "notifications_bulkoperation_results": "notifications.view_bulkoperation",
     "notifications_notification_refresh": "notifications.view_notification",

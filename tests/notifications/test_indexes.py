@@ -62,6 +62,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         "early_receipts",
         "whatsapp_identities",
         "muted_problems",
+        "saved_views",
         "api_clients",
         "limit_uses",
         "country_units",

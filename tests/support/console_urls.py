@@ -29,6 +29,8 @@ READS = frozenset(
         "notifications_broadcast_email",
         "notifications_bulkoperation_progress",
         "notifications_bulkoperation_results",
+        "analytics_savedview_counts",
+        "analytics_savedview_open",
     }
 )
 """Addresses that change at most the session."""
@@ -41,6 +43,8 @@ CHANGES = {
     "analytics_incident_acknowledge": "analytics.acknowledge_incident",
     "analytics_incident_note": "analytics.acknowledge_incident",
     "analytics_incident_mute": "analytics.acknowledge_incident",
+    "analytics_savedview_up": "analytics.change_savedview",
+    "analytics_savedview_down": "analytics.change_savedview",
     "callbacks_callback_enable": "callbacks.switch_callback",
     "callbacks_callback_disable": "callbacks.switch_callback",
     "callbacks_callbackmessage_replay": "callbacks.replay_callbackmessage",

@@ -62,6 +62,11 @@ def store_one_of_each(*, now: datetime) -> None:
         min_gap_seconds=1,
         now=now,
     )
+    collection("saved_views").insert_one(
+        {"name": "Failed mail", "owner_id": ObjectId(), "is_shared": True, "position": 0}
+        | {"list": "notifications_failednotification", "query": "channel=email"}
+        | {"source": "notifications", "match": "{}"}
+    )
     collection("api_clients").insert_one(
         {"name": "Shop", "scopes": ["admin"], "is_test": False, "is_active": True, "keys": []}
         | {"created_at": now}

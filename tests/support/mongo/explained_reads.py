@@ -40,7 +40,8 @@ class Plan:
     def stages(self) -> set[str]:
         found: set[str] = set()
         for plan in _values(self.explained, "winningPlan"):
-            found |= set(_values(plan, "stage"))
+            # A field of a document may have this name, too.
+            found |= {name for name in _values(plan, "stage") if isinstance(name, str)}
         return found
 
     @property

@@ -283,6 +283,8 @@ OTHER_INDEXES: Mapping[str, str] = {
     "inc_open": "one open incident per key, unique",
     "inc_state": "open or resolved incidents, newest first",
     "inc_opened": "incidents, newest first",
+    "svw_owner": "the saved views of a member of staff, in the order of the menu",
+    "svw_shared": "the shared views, in the order of the menu; only these are in it",
     "mut_until": "deletes mutes when they end",
     "idm_expires": "deletes idempotency records",
     "evt_expires": "deletes provider events",

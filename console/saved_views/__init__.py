@@ -1,0 +1,1 @@
+"""Saved views: the filters of a list under a name."""
