@@ -6,7 +6,6 @@ import secrets
 from typing import Any
 
 import structlog
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import select_template
 from django.urls import reverse
@@ -17,10 +16,10 @@ from django.views.decorators.csrf import csrf_exempt
 from pymongo.errors import PyMongoError
 
 from domain.languages import find_nearest
-from domain.mailboxes import parse_mailbox
 from domain.time import utc_now
 from privacy import unsubscribe
 from privacy.unsubscribe import Subscriber, UnknownLinkError
+from providers import senders
 from recipients.masking import mask_address
 
 from .http.problems import RETRY_SECONDS
@@ -99,7 +98,7 @@ def _page(
     locale = subscriber.locale if subscriber else None
     context = {
         "nonce": nonce,
-        "sender": parse_mailbox(settings.EMAIL_FROM).label,
+        "sender": senders.own_sender().label,
         "address": mask_address(subscriber.address) if subscriber else "",
         "link": _link(token) if subscriber else "",
         "undo": reverse("resubscribe", kwargs={"token": token}) if subscriber else "",

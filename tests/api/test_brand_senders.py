@@ -1,5 +1,6 @@
 """The sender and the accounts of a brand: what is taken, what is sent, and by what."""
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from notifications.catalog import designs
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.store.reading import current_hold
 from providers.contract import SendRequest, SendTarget
-from tests.api.test_design import BRAND, brand, change, define, put, revision
+from tests.api.test_design import BRAND, COMMANDS, brand, change, define, put, revision
 from tests.console.test_home import issues
 from tests.support.accounts import declare
 from tests.support.clients.api import App, new_app, pointers, request
@@ -31,6 +32,12 @@ EMAIL = Channel.EMAIL
 SENDER, HELP = "Acme, Inc. <hello@acme.example>", "Acme's help <help@acme.example>"
 ALLOWED = frozenset({"@acme.example", "post@beta.example"})
 ACCOUNTS = ("acme_eu", "acme_us")
+TEXTS = {
+    "PROVIDER_TEXTS_KIND": "twilio",
+    "PROVIDER_TEXTS_ACCOUNT_SID": "AC1",
+    "PROVIDER_TEXTS_AUTH_TOKEN": "9f2c7be1d04a86c35e7f10b2a8d4936c",
+    "PROVIDER_TEXTS_FROM": "Acme",
+}
 
 
 class Account(ScriptedProvider):
@@ -45,7 +52,7 @@ def sending(settings: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Account
     """Return the channel's provider, and two accounts that only brands name."""
     settings.EMAIL_SENDERS = ALLOWED
     found = {name: Account(name=name) for name in ("sendgrid", *ACCOUNTS)}
-    declare(settings, **_variables(*ACCOUNTS))
+    declare(settings, **_variables(*ACCOUNTS), **TEXTS)
     monkeypatch.setattr(accounts, "get_provider", found.__getitem__)
     monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (found["sendgrid"],))
     return found
@@ -108,6 +115,8 @@ def only(provider: ScriptedProvider) -> SendRequest:
         ({"accounts": {"email": ["sandbox-sendgrid"]}}, {"accounts/email/0": "unknown_account"}),
         ({"accounts": {"email": ["twilio"]}}, {"accounts/email/0": "unknown_account"}),
         ({"accounts": {"email": ["acme_us", "acme_us"]}}, {"accounts/email/1": "duplicate"}),
+        ({"accounts": {"email": ["acme_us"], "sms": ["texts"]}}, {}),
+        ({"accounts": {"sms": ["acme_us"]}}, {"accounts/sms/0": "unknown_account"}),
         ({"accounts": {"push": ["fcm"]}}, {"accounts/push": "invalid_channel"}),
         ({"accounts": {"fax": ["acme_us"]}}, {"accounts/fax": "invalid_channel"}),
     ],
@@ -373,3 +382,19 @@ def test_digest_is_of_one_brand_and_sent_as_it(app: App, sending: dict[str, Acco
     assert dispatch(*(each["_id"] for each in carriers), after=timedelta(minutes=11)) == {"sent": 2}
     of_acme, of_beta = only(sending["acme_eu"]).message, only(sending["sendgrid"]).message
     assert (str(of_acme.sender), str(of_beta.sender)) == (SENDER, "post@beta.example")
+
+
+def test_brands_of_a_batch_cost_no_commands_of_their_own(
+    app: App, sending: dict[str, Account]
+) -> None:
+    for name in ("acme", "beta", "gamma"):
+        store(app, name, **{"from": SENDER, "accounts": {"email": ["acme_eu"]}})
+
+    def commands(*brands: str) -> Counter[str]:
+        ids = [each for name in brands for each in accept(app, brand=name)]
+        dispatch(*accept(app, brand="acme"))
+        COMMANDS.found.clear()
+        assert dispatch(*ids) == {"sent": 3}
+        return Counter(COMMANDS.found)
+
+    assert commands("acme", "beta", "gamma") == commands("acme", "acme", "acme")

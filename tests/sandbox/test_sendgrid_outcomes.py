@@ -79,6 +79,7 @@ def test_mail_to_no_events_causes_none(box: Box, receiver: Receiver) -> None:
         ("error", 500, None),
         ("unavailable", 503, None),
         ("invalid", 400, "personalizations.0.to.0.email"),
+        ("unverified-sender", 403, "from"),
         ("too-large", 413, None),
         ("ratelimit", 429, None),
     ],
@@ -158,7 +159,8 @@ def test_first_special_recipient_determines_the_answer(box: Box, receiver: Recei
         ("reset", TransientError, {"code": FailureCode.CONNECTION_LOST, "is_ambiguous": True}),
         ("truncated", TransientError, {"code": FailureCode.CONNECTION_LOST, "is_ambiguous": True}),
         ("dripping", TransientError, {"code": FailureCode.TIMEOUT, "is_ambiguous": True}),
-        ("redirect", ProviderUnavailableError, {}),
+        ("redirect", ProviderUnavailableError, {"scope": None}),
+        ("unverified-sender", ProviderUnavailableError, {"scope": "hello@acme.example"}),
         ("invalid", InvalidRecipientError, {}),
         ("too-large", PermanentError, {"code": FailureCode.TOO_LARGE}),
     ],
@@ -167,9 +169,10 @@ def test_service_distinguishes_the_failures(
     run: RunSandbox, recipient: str, error: type[ProviderError], expected: dict[str, Any]
 ) -> None:
     timeout = SHORT if expected.get("code") is FailureCode.TIMEOUT else LIMIT
+    request = replace(outbound(f"{recipient}@example.com"), scope="hello@acme.example")
     # Its slow answers are slower than the test waits.
     with run(timings=replace(QUICK, drip=1.0)) as box, pytest.raises(error) as caught:
-        event_loop.run(box.account().send(outbound(f"{recipient}@example.com"), timeout=timeout))
+        event_loop.run(box.account().send(request, timeout=timeout))
     assert {name: getattr(caught.value, name) for name in expected} == expected
 
 

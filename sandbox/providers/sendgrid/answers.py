@@ -64,6 +64,11 @@ PROBLEMS = {
     400: Problem(
         BAD_ADDRESS, "personalizations.0.to.0.email", help_url("message.personalizations.to")
     ),
+    403: Problem(
+        "The from address does not match a verified Sender Identity. Mail cannot be sent until "
+        "this error is resolved.",
+        "from",
+    ),
     413: TOO_LARGE,
     429: Problem("too many requests"),
     500: Problem("Internal Server Error"),

@@ -130,6 +130,9 @@ OUTCOMES = Outcomes(
             400,
             "400: the address is not a valid one, for personalizations.0.to.0.email.",
         ),
+        refused(
+            "unverified-sender", 403, "403: the sender isn't a verified Sender Identity, for from."
+        ),
         refused("too-large", 413, "413: the message is too large."),
         network_faults.REDIRECT,
     ),
