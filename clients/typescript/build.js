@@ -13,16 +13,18 @@ execFileSync("npx", ["tsc", "--emitDeclarationOnly"], { cwd: here, stdio: "inher
 const PARTS = ["api", "retry", "errors", "callbacks", "notifier"];
 const exported = readFileSync(new URL("index.d.ts", dist), "utf8").matchAll(/^export (?:type )?{([^}]*)}/gm);
 const types = PARTS.map((name) => {
-  const part = readFileSync(new URL(`${name}.d.ts`, dist), "utf8").replaceAll(/^(import .*|export {};)\n/gm, "");
+  // The constants of a module are no types, and index.js doesn't export them.
+  const part = readFileSync(new URL(`${name}.d.ts`, dist), "utf8")
+    .replaceAll(/^(import .*|export {};|(\/\*\*.*\*\/\n)?export declare const .*)\n/gm, "");
   return name === "api"
-    ? byContent(part.replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, "").replaceAll(";}", "}").replaceAll(" {", "{").replaceAll("{[key:string]:unknown}", "Record<string,unknown>"))
+    ? byFields(part.replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, "").replaceAll(";}", "}").replaceAll(" {", "{").replaceAll(" = ", "=").replaceAll("{[key:string]:unknown}", "Record<string,unknown>"))
     : part.replaceAll(/^ +/gm, "").replaceAll(/^export /gm, "");
 });
 
 /** Return declarations with those side by side that have the same fields, as compression wants it. */
-function byContent(text) {
-  const content = (line) => line.replace(/^export (interface|type) \w+?(Request|View)?(?=\W)/, "");
-  return text.split(/\n(?=export )/).map((line) => line.trim()).sort((a, b) => (content(a) < content(b) ? -1 : 1)).join("\n") + "\n";
+function byFields(text) {
+  const fields = (line) => [...line.matchAll(/(\w+)\??:/g)].map(([, name]) => name).sort().join();
+  return text.split(/\n(?=export )/).map((line) => line.trim()).sort((a, b) => (fields(a) < fields(b) ? -1 : 1)).join("\n") + "\n";
 }
 const names = [...exported].map(([, list]) => list.trim()).join(", ");
 for (const name of readdirSync(dist)) rmSync(new URL(name, dist));
