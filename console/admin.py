@@ -17,6 +17,7 @@ PAGES = (
     "bulk.list",
     "callbacks.endpoints",
     "callbacks.messages",
+    "designs.page",
     "devices",
     "digests",
     "failures",

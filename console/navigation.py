@@ -143,6 +143,7 @@ NAVIGATION = (
     menu_group(
         "Configuration",
         menu_item("Types", "category", "notifications_notificationtype"),
+        menu_item("Design", "palette", "notifications_design"),
         menu_item("Limits", "speed", "notifications_limit"),
         menu_item("Rooms", "forum", "rooms_room"),
         menu_item("API clients", "key", "access_apiclient"),

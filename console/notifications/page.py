@@ -55,11 +55,13 @@ from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
 from ..widgets.links import (
     DIGEST,
+    MAY_VIEW_DESIGN,
     NOTIFICATION,
     NOTIFICATIONS,
     PROVIDERS,
     RECIPIENT,
     SUPPRESSION,
+    url_of_design_item,
     url_to_send,
 )
 from . import presentation
@@ -240,7 +242,7 @@ def _constant(
         "shown": presentation.render_content(document),
         "contact": presentation.contact(document, unmasked=unmasked),
         "variables": presentation.variables(document, unmasked=unmasked),
-        "facts": _facts(document),
+        "facts": [*_facts(document), *_look_facts(request, document)],
         "times": panels.times(document, TIMES),
         "recipient_url": reverse(RECIPIENT, args=[quote(user_id)])
         if user_id and may_view_recipient
@@ -465,6 +467,24 @@ def _brand(document: NotificationDocument) -> Iterator[tuple[str, str]]:
         yield "Replies to", brand.reply_to
     for channel, accounts in brand.accounts.items():
         yield f"Accounts for {channel}", ", ".join(map(provider_name, accounts))
+
+
+def _look_facts(request: HttpRequest, document: NotificationDocument) -> list[tuple[str, str]]:
+    """Return the brand and the layout that a notification was accepted with, with links."""
+    look = document["content"].get("look")
+    if look is None:
+        return []
+    may_view = request.user.has_perm(MAY_VIEW_DESIGN)
+    return [
+        (
+            kind.capitalize(),
+            columns.link(url_of_design_item(kind, name, number=look["design"]), name)
+            if may_view
+            else name,
+        )
+        for kind, name in (("brand", look.get("brand")), ("layout", look.get("layout")))
+        if name
+    ]
 
 
 def _origin(document: NotificationDocument, client: str) -> list[tuple[str, str | None]]:

@@ -55,7 +55,7 @@ def changes(before: Parts, after: Parts) -> list[Change]:
         Change(
             language=language_name(language),
             label=LABELS[part][0],
-            lines=_lines(*(_text(parts, language, part) for parts in (before, after))),
+            lines=lines_between(*(_text(parts, language, part) for parts in (before, after))),
         )
         for language in languages
         for part in Part
@@ -63,12 +63,8 @@ def changes(before: Parts, after: Parts) -> list[Change]:
     ]
 
 
-def _text(parts: Parts, language: str, part: Part) -> str:
-    texts: Mapping[str, str] = parts.get(language, {})
-    return texts.get(part.value, "").strip("\n")
-
-
-def _lines(before: str, after: str) -> list[Line]:
+def lines_between(before: str, after: str) -> list[Line]:
+    """Return the diff of two texts."""
     found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT)
     # The first two lines name the files; a hunk header at the top omits no lines.
     return [
@@ -76,3 +72,8 @@ def _lines(before: str, after: str) -> list[Line]:
         for number, line in enumerate(found)
         if number > 1 and not line.startswith(TOP_HUNKS)
     ]
+
+
+def _text(parts: Parts, language: str, part: Part) -> str:
+    texts: Mapping[str, str] = parts.get(language, {})
+    return texts.get(part.value, "").strip("\n")

@@ -14,7 +14,7 @@ from django.utils.translation import get_language_info
 
 from domain.channels import Channel
 from domain.channels.spec import Shape
-from domain.content import Content, Recipient
+from domain.content import Content, Look, Recipient
 from domain.countries import country_name
 from domain.states import Category
 from notifications.catalog import types
@@ -93,7 +93,7 @@ def preview(
 ) -> Preview:
     """Return the preview of a version in a language, of one message or of a digest of three."""
     try:
-        messages = _messages(document, version, language, is_digest=is_digest)
+        messages = example_messages(document, version, language, is_digest=is_digest)
     except TemplateError as problem:
         return preview_of((), problem=str(problem))
     return preview_of(
@@ -131,9 +131,18 @@ def language_name(code: str) -> str:
         return code
 
 
-def _messages(
-    document: NotificationTypeDocument, version: int, language: str, *, is_digest: bool
+def example_messages(
+    document: NotificationTypeDocument,
+    version: int,
+    language: str,
+    *,
+    is_digest: bool = False,
+    look: Look | None = None,
 ) -> Mapping[Channel, Message]:
+    """Return the messages of a version with the type's example data, as they would be sent.
+
+    ``look`` None: that of the type. Raises TemplateError.
+    """
     slug, data, channels = document["_id"], document["example_data"], list(Channel)
     if is_digest and (digest := document.get("digest")) is not None:
         channels = [Channel(channel) for channel in digest["channels"]]
@@ -142,7 +151,7 @@ def _messages(
     person = Recipient(name=EXAMPLE_NAME, locale=locale)
     content = CLIENT_CONTENT
     has_template = rendering.exists(slug, version=version)
-    look = looks.find_look(
+    look = look or looks.find_look(
         name=slug if has_template else None,
         version=version,
         brand=document.get("brand"),

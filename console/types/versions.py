@@ -33,7 +33,9 @@ from notifications.models import NotificationType
 from ..providers import MAY_TEST, show_not_sent, show_test_sent
 from ..sends import TESTED_CHANNELS, address_of_test, offered_devices
 from ..texts.labels import CHANNELS
+from ..widgets import names
 from ..widgets.actions import not_found, record_change, render_page, require_post
+from ..widgets.links import url_of_design_item
 from ..widgets.panels import email_document
 from . import diff, version_form
 from . import preview as template_preview
@@ -129,6 +131,11 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
     rows = [*listed, *([shipped] if shipped else [])]
     return {
         "slug": slug,
+        "look_links": [
+            (kind, name, url_of_design_item(kind, name))
+            for kind, name in (("brand", document.get("brand")), ("layout", document.get("layout")))
+            if name
+        ],
         "published": published,
         "rows": [_row(version, number) for version in rows],
         "may_change_templates": admin.has_change_permission(request),
@@ -334,13 +341,12 @@ def _differences(document: NotificationTypeDocument, version: Version) -> Mappin
 
 
 def _row(version: Version, published: int) -> dict[str, Any]:
-    who, _, name = (version.created_by or "").partition(":")
     return {
         "version": version,
         "name": _name(version.number),
         "is_published": version.number == published,
         "publish_label": "Roll back" if version.number < published else "Publish",
-        "by": f"{name} (client)" if who == "app" else name,
+        "by": names.author(version.created_by or ""),
         "languages": [template_preview.language_name(code) for code in version.parts],
         "url": reverse(VERSION, args=[version.type, version.number]),
         "publish_url": reverse(PUBLISH, args=[version.type, version.number]),

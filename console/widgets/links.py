@@ -27,6 +27,10 @@ DIGESTS = "admin:notifications_digest_changelist"
 HOME = "admin:index"
 START = "send-one"
 """The name of the page on which a message begins."""
+DESIGN_ITEM = "admin:notifications_design_item"
+DESIGN_NUMBER = "number"
+"""The parameter of an item's page that names an earlier design."""
+MAY_VIEW_DESIGN = "notifications.view_design"
 BROADCAST = "admin:notifications_broadcast_change"
 MAY_SEND = "notifications.send_one"
 """The permission to send one message."""
@@ -51,6 +55,12 @@ def url_to_send(request: HttpRequest, user_id: str) -> str | None:
     if not request.user.has_perm(MAY_SEND):
         return None
     return f"{reverse(START)}?{urlencode({'user_id': user_id})}"
+
+
+def url_of_design_item(kind: str, name: str, *, number: int | None = None) -> str:
+    """Return the URL of a brand, a layout, or a partial, now or as it was in a design."""
+    url = reverse(DESIGN_ITEM, args=[kind, name])
+    return url if number is None else f"{url}?{urlencode({DESIGN_NUMBER: number})}"
 
 
 def next_page(request: HttpRequest) -> str:

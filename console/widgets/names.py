@@ -32,3 +32,9 @@ def staff_names(user_ids: Collection[Any]) -> Mapping[Any, str]:
     """Return the usernames of existing users."""
     known = StaffUser.objects.only("username").in_bulk(list(user_ids))
     return {key: user.username for key, user in known.items()}
+
+
+def author(stored: str) -> str:
+    """Return who made a version or a design, of ``staff:maria`` or ``app:shop``."""
+    who, _, name = stored.partition(":")
+    return f"{name} (client)" if who == "app" else name

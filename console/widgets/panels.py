@@ -25,6 +25,8 @@ EMAIL_POLICY = "; ".join(
     )
 )
 """For an email in a frame: it may load images, and runs nothing."""
+LIVE_POLICY = EMAIL_POLICY.replace("sandbox", "sandbox allow-same-origin", 1)
+"""For a frame whose document its page replaces, which runs nothing either."""
 # Links open new windows, which the sandbox forbids, so that they lead nowhere.
 _NO_LINKS = '<base target="_blank">'
 _HEAD = "<head>"
@@ -37,12 +39,26 @@ def email_document(html: str) -> HttpResponse:
     It has an address of its own because a frame with ``srcdoc`` has the policy of its page, which
     refuses the inline styles of an email.
     """
+    return _document_of_frame(framed(html), EMAIL_POLICY)
+
+
+def live_document() -> HttpResponse:
+    """Return the empty document of a frame, which its page fills with what :func:`framed` gives."""
+    return _document_of_frame("<!doctype html><title>Preview</title>", LIVE_POLICY)
+
+
+def framed(html: str) -> str:
+    """Return an email's HTML as a frame needs it."""
     marked = html.replace(_HEAD, _HEAD + _NO_LINKS, 1) if _HEAD in html else _NO_LINKS + html
     if not _HAS_DIRECTION.search(html):
         # A mail program finds the direction of a text by itself; a frame needs to be told.
         marked = f'<div dir="auto">{marked}</div>'
-    response = HttpResponse(marked)
-    response["Content-Security-Policy"] = EMAIL_POLICY
+    return marked
+
+
+def _document_of_frame(html: str, policy: str) -> HttpResponse:
+    response = HttpResponse(html)
+    response["Content-Security-Policy"] = policy
     response["X-Frame-Options"] = "SAMEORIGIN"
     return response
 

@@ -6,12 +6,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from bson import ObjectId
+from django.urls import reverse
 from playwright.sync_api import ViewportSize
 
 from access.clients import registry as registry_of_clients
 from access.models import StaffUser
+from console.widgets.links import DESIGN_ITEM
 from delivery import provider_pauses
 from domain.channels import Channel
 from domain.states import BulkAction
@@ -25,6 +28,9 @@ from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
 from notifications.catalog import types
+from notifications.catalog.designs import BrandRequest, Colours, DarkPalette, Kind, Palette
+from notifications.content import design_changes
+from notifications.content.design_changes import Change
 from notifications.intake.requests import Caller
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
@@ -96,6 +102,19 @@ def test_approval_is_taken(screen: Screen) -> None:
     broadcast_id = begun(topic("news", *names), at=utc_now(), caller=Caller(client_id=client_id))
     screen.sign_in()
     _take(screen, "approval", f"/admin/notifications/broadcast/{broadcast_id}/change/")
+
+
+def test_design_is_taken(screen: Screen) -> None:
+    colours = Colours(
+        light=Palette(background="#fef2f2", accent="#b91c1c"), dark=DarkPalette(accent="#fca5a5")
+    )
+    brand = BrandRequest(name="Acme Travel", colours=colours, footer="1 High Street, Lisbon")
+    content = msgspec.to_builtins(brand)
+    new = Change(kind=Kind.BRAND, name="acme", content=content, replaces=None, pointer="")
+    design_changes.store([new], created_by="staff:maria", now=utc_now())
+    types.define_type("order_shipped", {"brand": "acme"}, now=utc_now())
+    screen.sign_in()
+    _take(screen, "design", reverse(DESIGN_ITEM, args=[Kind.BRAND, "acme"]))
 
 
 def _take(screen: Screen, name: str, path: str) -> None:

@@ -29,6 +29,7 @@ READ_ONLY = {
     "logentry",
     "broadcast",
     "bulkoperation",
+    "design",
     "digest",
     "heartbeat",
     "incident",

@@ -38,6 +38,10 @@ READ_PERMISSIONS = {
     "analytics_savedview_open": "analytics.view_savedview",
     "notifications_bulkoperation_progress": "notifications.view_bulkoperation",
     "notifications_bulkoperation_results": "notifications.view_bulkoperation",
+    "notifications_design_changes": "notifications.view_design",
+    "notifications_design_frame": "notifications.view_design",
+    "notifications_design_item": "notifications.view_design",
+    "notifications_design_preview": "notifications.view_design",
     "notifications_notification_refresh": "notifications.view_notification",
     "notifications_broadcast_email": "notifications.view_broadcast&notifications.approve_broadcast"
     "|notifications.view_broadcast&notifications.override_broadcast",

@@ -27,6 +27,10 @@ READS = frozenset(
         "notifications_notification_email",
         "notifications_notificationtype_email",
         "notifications_broadcast_email",
+        "notifications_design_changes",
+        "notifications_design_frame",
+        "notifications_design_item",
+        "notifications_design_preview",
         "notifications_bulkoperation_progress",
         "notifications_bulkoperation_results",
         "analytics_savedview_counts",
@@ -61,6 +65,9 @@ CHANGES = {
     "notifications_bulkoperation_pause": "notifications.run_bulkoperation",
     "notifications_bulkoperation_resume": "notifications.run_bulkoperation",
     "notifications_bulkoperation_cancel": "notifications.run_bulkoperation",
+    "notifications_design_preview_new": "notifications.change_design",
+    "notifications_design_remove": "notifications.change_design",
+    "notifications_design_restore": "notifications.change_design",
     "notifications_providerstate_pause": "notifications.pause_provider",
     "notifications_providerstate_resume": "notifications.pause_provider",
     "notifications_providerstate_close": "notifications.pause_provider",
@@ -93,6 +100,7 @@ CHANGES = {
 them. One with ``!`` closes the address: who sees addresses has none to reveal."""
 FORMS = {
     "notifications_bulkoperation_new": "notifications.run_bulkoperation",
+    "notifications_design_new": "notifications.change_design",
     "notifications_notificationtype_new_version": "notifications.change_notificationtype",
 }
 """Names of URLs with a form, and the required permission."""
@@ -182,5 +190,6 @@ def arguments(name: str) -> dict[str, Any]:
     """Return a value for each variable of the URL with this name."""
     (pattern,) = [pattern for pattern in _patterns(get_resolver()) if pattern.name == name]
     values = {"object_id": NOBODY, "slug": "mfa_code", "number": 1}
+    values |= {"kind": "brand", "name": "acme"}
     known = pattern.pattern.converters
     return {part: values.get(part, NOBODY) for part in known}

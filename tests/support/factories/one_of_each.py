@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+import msgspec
 from bson import ObjectId
 
 from callbacks import outbox
@@ -16,7 +17,10 @@ from monitoring.incidents import Finding
 from monitoring.models import AlertKind
 from notifications.bulk import decisions, operation, selection
 from notifications.catalog import limits
+from notifications.catalog.designs import Colours, Kind
 from notifications.catalog.limits import LimitRequest
+from notifications.content import design_changes
+from notifications.content.design_changes import Change
 from notifyproject.db.collections import collection
 from rooms import registry as rooms
 from tests.support.factories import notifications as factories
@@ -54,6 +58,7 @@ def store_one_of_each(*, now: datetime) -> None:
     incidents.record(finding, now=now)
     made = called_back("http://127.0.0.1/hooks", now=now)
     outbox.send_test(made.document["_id"], now=now)
+    _store_design(now)
     rooms.create(
         slug="ops",
         kind=RoomKind.SLACK_BOT,
@@ -71,3 +76,20 @@ def store_one_of_each(*, now: datetime) -> None:
         {"name": "Shop", "scopes": ["admin"], "is_test": False, "is_active": True, "keys": []}
         | {"created_at": now}
     )
+
+
+def _store_design(now: datetime) -> None:
+    """Store a brand, a layout, and a partial."""
+    colours = msgspec.to_builtins(Colours())
+    brand = {"name": "Acme", "logo": None, "colours": colours, "footer": "", "layout": None}
+    html = "<html><body>{{ content }} <a href='{{ unsubscribe_url }}'>Stop</a></body></html>"
+    items = [
+        (Kind.BRAND, "acme", brand),
+        (Kind.LAYOUT, "plain", html),
+        (Kind.PARTIAL, "help", {"default": {"text": "Questions?", "html": "<p>Questions?</p>"}}),
+    ]
+    changes = [
+        Change(kind=kind, name=name, content=content, replaces=None, pointer="")
+        for kind, name, content in items
+    ]
+    design_changes.store(changes, created_by="staff:maria", now=now)
