@@ -1,15 +1,18 @@
 """The sender and the accounts of a brand: what is taken, what is sent, and by what."""
 
+import html
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from bson import ObjectId
+from django.test import Client
 
-from delivery import accounts, digests, pipeline
+from delivery import accounts, digests, idempotency, pipeline
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
+from domain.retry import UnknownPolicy
 from domain.time import utc_now
 from notifications.catalog import designs
 from notifications.documents.notification import NOTIFICATIONS
@@ -17,6 +20,7 @@ from notifications.store.reading import current_hold
 from providers.contract import SendRequest, SendTarget
 from tests.api.test_design import BRAND, COMMANDS, brand, change, define, put, revision
 from tests.console.test_home import issues
+from tests.delivery.test_idempotency import MINUTE, Receiver, lose, run_on
 from tests.support.accounts import declare
 from tests.support.clients.api import App, new_app, pointers, request
 from tests.support.factories import notifications as factories
@@ -224,6 +228,21 @@ def test_ambiguous_attempt_stays_with_the_account_of_the_brand(
     assert (len(sending["acme_us"].seen), sending["acme_eu"].seen) == (1, [])
 
 
+def test_lost_answer_is_repeated_with_its_key_at_the_account_of_the_brand(
+    app: App, sending: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.FAIL)
+    sending["acme_us"] = receiver = Receiver(name="acme_us")
+    receiver.is_answer_lost = lose(count=1)
+    store(app, accounts={"email": ["acme_us", "acme_eu"]})
+    (notification_id,) = accept(app, brand="acme")
+    now = utc_now()
+    run_on(notification_id, at=now, until=now + 30 * MINUTE)
+    keys = [request.idempotency_key for request in receiver.seen]
+    assert keys == [f"{notification_id}.email.1"] * 2
+    assert (state(notification_id)["status"], sending["acme_eu"].seen) == ("sent", [])
+
+
 def test_removed_account_holds_the_messages_of_its_brand_alone(
     app: App, sending: dict[str, Account], settings: Any
 ) -> None:
@@ -398,3 +417,22 @@ def test_brands_of_a_batch_cost_no_commands_of_their_own(
         return Counter(COMMANDS.found)
 
     assert commands("acme", "beta", "gamma") == commands("acme", "acme", "acme")
+
+
+def test_pages_show_the_sender_and_the_accounts(
+    app: App, sending: dict[str, Account], console: Client
+) -> None:
+    store(app, **{"from": SENDER, "reply_to": HELP, "accounts": {"email": ["acme_eu"]}})
+    define(app, {"subject": "S", "body": "B"}, brand="acme")
+    (notification_id,) = accept(app, type="parcel", data={"name": "Ada"})
+    page = html.unescape(_page(console, f"notification/{notification_id}"))
+    for shown in ("Acme (acme)", SENDER, HELP, "acme_eu (SendGrid)"):
+        assert shown in page
+    assert SENDER in html.unescape(_page(console, "notificationtype/parcel"))
+    assert "Acme" not in _page(console, f"notification/{accept(app)[0]}")
+
+
+def _page(console: Client, path: str) -> str:
+    answer = console.get(f"/admin/notifications/{path}/change/")
+    assert answer.status_code == 200
+    return answer.content.decode()
