@@ -66,6 +66,8 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "subscription": BROWSER,
     "partials": [{"name": "footer", "texts": {}}],
     "layouts": [{"name": "plain"}],
+    "brands": [{"name": "acme"}],
+    "brand": {"name": "Acme"},
     "logo": {"url": "https://cdn.example.com/acme.png"},
 }
 """Required fields of objects that are optional themselves."""
