@@ -201,18 +201,25 @@ def define_digest(client: Client, slug: str, **digest: Any) -> None:
 
 
 def upload_file(client: Client, content: bytes, *, type_slug: str) -> str:
-    """Upload a small file of recipients, and have it checked. Return its ID."""
+    """Upload a file of recipients chunk by chunk, and have it checked. Return its ID."""
     key = {"Idempotency-Key": hashlib.sha256(content).hexdigest()}
-    body = {"type": type_slug, "name": "customers.csv", "size": len(content)}
-    file_id: str = call_until_done(client, "POST", "/files", body, **key)["id"]
-    chunk = {"content": base64.b64encode(content).decode()}
-    call_until_done(client, "PUT", f"/files/{file_id}/chunks/0", chunk)
-    status = None
-    # Repeated after a lost answer, it finds the check begun.
-    while status not in (ACCEPTED, CONFLICT):
-        status, _ = client.call("POST", f"/files/{file_id}/check", {})
-        time.sleep(FIRST_PAUSE)
+    body = {"type": type_slug, "name": "customers", "size": len(content)}
+    created = call_until_done(client, "POST", "/files", body, **key)
+    file_id: str = created["id"]
+    size: int = created["chunk_bytes"]
+    for number in created["missing_chunks"]:
+        chunk = base64.b64encode(content[number * size : (number + 1) * size]).decode()
+        call_until_done(client, "PUT", f"/files/{file_id}/chunks/{number}", {"content": chunk})
+    change_until_done(client, f"/files/{file_id}/check", {})
     return file_id
+
+
+def change_until_done(client: Client, path: str, body: Body | None = None) -> None:
+    """Post a change until it is made. Repeated after a lost answer, it conflicts with itself."""
+    status = None
+    while status not in (OK, ACCEPTED, CONFLICT):
+        status, _ = client.call("POST", path, body or {})
+        time.sleep(FIRST_PAUSE)
 
 
 def send_file(client: Client, file_id: str, *, type_slug: str) -> None:
