@@ -52,6 +52,7 @@ PREVIEW_NEW = "admin:notifications_design_preview_new"
 EDITION = "admin:notifications_design_change"
 TYPE = "admin:notifications_notificationtype_change"
 FRAME = "admin:notifications_design_frame"
+MAY_CHANGE = "notifications.change_design"
 MAX_EDITIONS = 20
 MAX_DIGITS = 9
 UNNAMED = "new-item"
@@ -79,13 +80,13 @@ def urls(admin: Any) -> list[Any]:
         admin.url(item, item_view, "item", admin=admin),
         admin.url(f"{item}preview/", preview_view, "preview", admin=admin),
         admin.url(f"{item}remove/", remove_view, "remove", admin=admin),
-        admin.url(f"{item}restore/", restore_view, "restore", admin=admin),
+        admin.url(f"{item}restore/", restore_view, "restore"),
     ]
 
 
 def new_view(request: HttpRequest, kind: str, admin: Any) -> HttpResponse:
     """Show the form of a new item; on POST, store it."""
-    if not admin.has_change_permission(request):
+    if not request.user.has_perm(MAY_CHANGE):
         raise PermissionDenied
     known = _kind(kind)
     if request.method == "POST":
@@ -103,7 +104,7 @@ def item_view(request: HttpRequest, kind: str, name: str, admin: Any) -> HttpRes
         raise PermissionDenied
     known = _kind(kind)
     if request.method == "POST":
-        if not admin.has_change_permission(request):
+        if not request.user.has_perm(MAY_CHANGE):
             raise PermissionDenied
         return _save(admin, request, form.from_post(known, name, request.POST, is_new=False))
     try:
@@ -120,8 +121,9 @@ def preview_view(request: HttpRequest, kind: str, admin: Any, name: str = "") ->
     if not admin.has_view_permission(request):
         raise PermissionDenied
     known = _kind(kind)
-    if not name and not admin.has_change_permission(request):
-        raise PermissionDenied
+    may_change = request.user.has_perm(MAY_CHANGE)
+    if not name and (refused := require_post(request, allowed=may_change)):
+        return refused
     if request.method != "POST":
         try:
             design = _design_of(request)
@@ -131,7 +133,7 @@ def preview_view(request: HttpRequest, kind: str, admin: Any, name: str = "") ->
             raise Http404
         shown = form.from_item(known, name, design)
         return JsonResponse(_previewed(request, shown, design))
-    if not admin.has_change_permission(request):
+    if not may_change:
         raise PermissionDenied
     posted = form.from_post(known, name, request.POST, is_new=not name)
     newest = designs.read_newest()
@@ -151,7 +153,7 @@ def frame_view(request: HttpRequest, admin: Any) -> HttpResponse:
 
 def remove_view(request: HttpRequest, kind: str, name: str, admin: Any) -> HttpResponse:
     """Remove an item that nothing uses, after a question; POST only."""
-    if refused := require_post(request, allowed=admin.has_change_permission(request)):
+    if refused := require_post(request, allowed=request.user.has_perm(MAY_CHANGE)):
         return refused
     known = _kind(kind)
     design = designs.read_newest()
@@ -187,9 +189,9 @@ def remove_view(request: HttpRequest, kind: str, name: str, admin: Any) -> HttpR
     return HttpResponseRedirect(reverse(LIST))
 
 
-def restore_view(request: HttpRequest, kind: str, name: str, admin: Any) -> HttpResponse:
+def restore_view(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Store an item as it was in an earlier design; POST only."""
-    if refused := require_post(request, allowed=admin.has_change_permission(request)):
+    if refused := require_post(request, allowed=request.user.has_perm(MAY_CHANGE)):
         return refused
     known, number = _kind(kind), request.POST.get(DESIGN_NUMBER, "")
     try:
@@ -366,7 +368,7 @@ def _form_page(
     is_old = DESIGN_NUMBER in request.GET and request.method != "POST"
     used = design_uses.read_uses(newest).get((kind, name), Uses()) if present else Uses()
     number = shown.base.number if is_old else None
-    may_change = admin.has_change_permission(request)
+    may_change = request.user.has_perm(MAY_CHANGE)
     title = f"New {WORDS[kind]}" if shown.is_new else f"{WORDS[kind].capitalize()} {name}"
     original = DesignModel(number=newest.number)
     original.page_title = title

@@ -19,7 +19,7 @@ from notifications.models import Design as DesignModel
 from ..widgets import names
 from ..widgets.actions import not_found, render_page
 from ..widgets.links import url_of_design_item
-from ..widgets.lists import ConsoleAdmin, never
+from ..widgets.lists import ReadOnlyAdmin
 from . import form, item
 from .item import LABELS, LIST
 
@@ -35,7 +35,7 @@ SECTIONS = (
 
 
 @admin.register(DesignModel)
-class DesignAdmin(ConsoleAdmin):
+class DesignAdmin(ReadOnlyAdmin):
     """The designs. The list shows the newest one's items, and the page of one what it changed."""
 
     class Media:
@@ -43,7 +43,6 @@ class DesignAdmin(ConsoleAdmin):
 
         css = {"all": ("console/types.css", "console/designs.css")}
 
-    has_add_permission = has_delete_permission = never
     ordering = ("-number",)
 
     def own_urls(self) -> list[URLPattern]:
@@ -63,7 +62,7 @@ class DesignAdmin(ConsoleAdmin):
             title="Design",
             media=self.media,
             sections=_sections(request, design),
-            may_change=self.has_change_permission(request),
+            may_change=request.user.has_perm(item.MAY_CHANGE),
             changes_url=reverse(CHANGES),
         )
 
