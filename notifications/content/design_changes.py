@@ -1,6 +1,5 @@
 """Changes of brands, layouts, and partials: checked with all that uses them, and stored at once."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +12,6 @@ from pymongo.client_session import ClientSession
 from pymongo.errors import DuplicateKeyError
 
 from domain.channels import Channel
-from domain.content import Look
 from domain.mailboxes import parse_mailbox
 from domain.states import BroadcastStatus
 from providers import accounts, registry, senders
@@ -31,7 +29,7 @@ from ..validation import (
     check_image_url,
     pointer_token,
 )
-from . import design_uses, inlining, linting, looks, type_files
+from . import design_uses, inlining, layout_checks, linting, looks, type_files
 from .engine import TemplateError
 from .partials import NAME
 from .templates import (
@@ -40,7 +38,6 @@ from .templates import (
     STORED_LANGUAGE,
     Part,
     Parts,
-    layout_words,
 )
 
 MAX_ITEMS = 200
@@ -48,11 +45,6 @@ MAX_ITEMS = 200
 MAX_CHARACTERS = 2 * 1024 * 1024
 """Of all texts of a design, which is one document."""
 MAX_INSERT_ATTEMPTS = 100
-REQUIRED = {
-    "{{ content }}": re.compile(r"\{\{-?\s*content\s*-?\}\}"),
-    "{{ unsubscribe_url }}": re.compile(r"\bunsubscribe_url\b"),
-}
-"""What each layout shows: without it, a message has no text, or nobody can unsubscribe."""
 UNREAD = (
     BroadcastStatus.DRAFT,
     BroadcastStatus.AWAITING_APPROVAL,
@@ -62,17 +54,6 @@ UNREAD = (
 )
 """Statuses of broadcasts whose audience is, or may be, still to be read."""
 _TEXT_PART = Part.BODY
-_EXAMPLE: Mapping[str, Any] = {
-    "subject": "Example",
-    "content": "<p>Example.</p>",
-    "styles": "",
-    "heading": "Example",
-    "image_url": "https://example.com/image.png",
-    "deep_link": "https://example.com/",
-    "unsubscribe_url": "https://example.com/unsubscribe",
-    "language": "en",
-    "preheader": "Example",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,24 +288,40 @@ def _find_faults_of_layout(change: Change, after: Design) -> Iterator[FieldProbl
         yield FieldProblem(pointer, fault.code, fault.text)
     if faults:
         return
-    expanded = looks.expand(source, LAYOUT_PART, DEFAULT_LANGUAGE, after).text
-    for name, required in REQUIRED.items():
-        if not required.search(expanded):
-            reason = f"A layout has {name}."
-            faults += 1
-            yield FieldProblem(pointer, "required", reason)
-    html = looks.with_colours(expanded, None)
-    if faults:
-        return
-    if problems := [*_dry_run({pointer: html}, is_layout=True)]:
-        yield from problems
-        return
-    try:
-        shown = looks.layout_variables(Look(design=0), "Example")
-        example = {**_EXAMPLE, **shown, "words": layout_words(None)}
-        looks.parse_layout(html, is_own=False).render(example)
-    except TemplateError as problem:
-        yield FieldProblem(pointer, problem.code, problem.text)
+    for language in _languages_of(source, after):
+        expanded = looks.expand(source, LAYOUT_PART, language, after).text
+        html = looks.with_colours(expanded, None)
+        problems = [*_dry_run({pointer: html}, is_layout=True)]
+        if not problems:
+            found = layout_checks.find_faults(html)
+            problems = [FieldProblem(pointer, fault.code, fault.text) for fault in found]
+        if problems:
+            yield from problems
+            return
+    if reason := layout_checks.find_costly(html, _html_of_types(after)):
+        yield FieldProblem(pointer, "too_complex", reason)
+
+
+def _html_of_types(design: Design) -> dict[str, str]:
+    """Return the published HTML of each type with its partials, that of the language with most."""
+    htmls: dict[str, str] = {}
+    for content in type_files.read_contents(list(NOTIFICATION_TYPES().find())):
+        for language, texts in content.parts.items():
+            try:
+                source = texts.get(LAYOUT_PART, "")
+                html = looks.expand(source, LAYOUT_PART, language, design).text
+            except TemplateError:
+                continue  # The change of a partial breaks it, which is named at that.
+            if len(html) > len(htmls.get(content.slug, "")):
+                htmls[content.slug] = html
+    return htmls
+
+
+def _languages_of(source: str, design: Design) -> list[str]:
+    """Return the languages in which a layout has other partials, the default one first."""
+    names = design_uses.all_rendered([source], design)
+    languages = {language for name in names for language in design.partials[name]}
+    return [DEFAULT_LANGUAGE, *sorted(languages - {DEFAULT_LANGUAGE})]
 
 
 def _dry_run(htmls: Mapping[str, str], *, is_layout: bool) -> Iterator[FieldProblem]:

@@ -61,7 +61,8 @@ _CONTROL = dict.fromkeys(range(0x20), _OTHER)
 _CJK = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 _OPENING = r"\"'(\[*_~\u00ab\u201c\u2018"
 _CLOSING = (
-    r"\"'`)\]}*_~\u00bb\u00ab\u2019\u201d\u203a\uff09\u300d\u300f\u3011\u300b\u3009\u00a0\u202f"
+    r"\"'`)\]}*_~\u00bb\u00ab\u2019\u201d\u203a\uff09\u300d\u300f\u3011\u300b\u3009"
+    r"\u00a0\u2007\u202f"
 )
 _BESIDE = (
     rf"(?:(?![\u2488-\u249b\U0001f100])[\w\x00-\x02{_OPENING}{_CLOSING}{{"

@@ -153,9 +153,13 @@ PARTIALS = st.dictionaries(
     min_size=1,
     max_size=3,
 )
-LAYOUTS = TEXTS.map(
-    "<html>\n<body>{}\n<div>{{{{ content }}}}</div><p>{{% if unsubscribe_url %}}"
-    "<a href='{{{{ unsubscribe_url }}}}'>Stop</a>{{% endif %}}</p></body></html>".format
+LAYOUTS = (
+    st.lists(LINES | st.just("{{ brand.name }}"), max_size=3)
+    .map("\n".join)
+    .map(
+        "<html>\n<body>{}\n<div>{{{{ content }}}}</div><p>{{% if unsubscribe_url %}}"
+        "<a href='{{{{ unsubscribe_url }}}}'>Stop</a>{{% endif %}}</p></body></html>".format
+    )
 )
 
 
