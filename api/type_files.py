@@ -274,12 +274,18 @@ def lint_type_files(request: ClientRequest) -> Response:
     planned = design_changes.draft(items, before=designs.read_newest())
     linted = type_lint.lint_types(new, design=planned.design)
     found |= zip([each.slug for each in new], linted, strict=True)
+    of_items = type_lint.lint_design(items, planned, new)
     return Response(
         FindingsView(
             findings=[
-                _finding_view(finding, slug, index)
+                _finding_view(finding, slug, f"/types/{index}")
                 for index, slug in enumerate(slugs)
                 for finding in found[slug]
+            ]
+            + [
+                _finding_view(finding, None, change.pointer)
+                for change, findings in zip(items, of_items, strict=True)
+                for finding in findings
             ]
         )
     )
@@ -405,11 +411,11 @@ def _file_view(content: TypeContent) -> TypeFileView:
     )
 
 
-def _finding_view(finding: Finding, slug: str, index: int) -> FindingView:
+def _finding_view(finding: Finding, slug: str | None, pointer: str) -> FindingView:
     return FindingView(
         type=slug,
         code=finding.code,
-        pointer=f"/types/{index}{finding.pointer}",
+        pointer=f"{pointer}{finding.pointer}",
         line=finding.line,
         detail=finding.detail,
         docs=f"{LINT_PAGE}#{finding.code}" if finding.code in RULES else LINT_PAGE,

@@ -1,5 +1,25 @@
 """How well the colours of a brand are read on each other. Pure."""
 
+from collections.abc import Mapping
+
+LIGHT: Mapping[str, str] = {
+    "background": "#f3f4f6",
+    "surface": "#ffffff",
+    "text": "#374151",
+    "muted": "#4b5563",
+    "accent": "#4f46e5",
+    "on_accent": "#ffffff",
+}
+DARK: Mapping[str, str] = {
+    "background": "#111827",
+    "surface": "#1f2937",
+    "text": "#e5e7eb",
+    "muted": "#cbd5e1",
+    "accent": "#a5b4fc",
+    "on_accent": "#111827",
+}
+PALETTES: Mapping[str, Mapping[str, str]] = {"light": LIGHT, "dark": DARK}
+"""The colours that a brand has unless it names others."""
 MIN_CONTRAST = 4.5
 """What WCAG 2.2 asks of text at level AA: https://www.w3.org/TR/WCAG22/#contrast-minimum."""
 READ_ON = (

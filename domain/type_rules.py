@@ -62,6 +62,8 @@ class Rule(StrEnum):
     IMAGE_WITHOUT_TEXT = "image_without_text"
     OPT_OUT_MISSING = "opt_out_missing"
     BREAKING_SCHEMA = "breaking_schema"
+    LOW_CONTRAST = "low_contrast"
+    UNUSED = "unused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,14 @@ def find(
             ]
     found += _find_untranslated(parts)
     return found if published is None else [*found, *find_breaking(published, definition)]
+
+
+def find_in_source(source: str, *, is_html: bool, pointer: str) -> list[Finding]:
+    """Return what the rules find in a text whose variables aren't known."""
+    found = [*_find_links(source), *(_check_html(source) if is_html else ())]
+    if isinstance(fault := _parsed(source), str):
+        found.append(_finding(Rule.SYNTAX, fault))
+    return [replace(finding, pointer=pointer) for finding in found[:MAX_FOUND]]
 
 
 def find_breaking(

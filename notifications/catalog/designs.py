@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.colours import DARK, LIGHT
 from domain.content import Look
 from domain.stored import struct_from_stored
 from notifyproject.platform.cache import SharedCache
@@ -62,28 +63,28 @@ class TextKind(StrEnum):
 class Palette(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The colours of an email."""
 
-    background: Colour = "#f3f4f6"
+    background: Colour = LIGHT["background"]
     """Around the card."""
-    surface: Colour = "#ffffff"
+    surface: Colour = LIGHT["surface"]
     """Of the card with the text."""
-    text: Colour = "#374151"
-    muted: Colour = "#4b5563"
+    text: Colour = LIGHT["text"]
+    muted: Colour = LIGHT["muted"]
     """Of the name above the card, and of the footer below it."""
-    accent: Colour = "#4f46e5"
+    accent: Colour = LIGHT["accent"]
     """Of links, and behind the label of a button."""
-    on_accent: Colour = "#ffffff"
+    on_accent: Colour = LIGHT["on_accent"]
     """Of the label of a button."""
 
 
 class DarkPalette(Palette, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The colours of an email in dark mode, where the mail program lets the sender choose."""
 
-    background: Colour = "#111827"
-    surface: Colour = "#1f2937"
-    text: Colour = "#e5e7eb"
-    muted: Colour = "#cbd5e1"
-    accent: Colour = "#a5b4fc"
-    on_accent: Colour = "#111827"
+    background: Colour = DARK["background"]
+    surface: Colour = DARK["surface"]
+    text: Colour = DARK["text"]
+    muted: Colour = DARK["muted"]
+    accent: Colour = DARK["accent"]
+    on_accent: Colour = DARK["on_accent"]
 
 
 class Colours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

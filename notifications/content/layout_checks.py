@@ -70,11 +70,11 @@ def _find_unshown(html: str) -> Iterator[TemplateError]:
             found.setdefault(problem.code, problem)
             continue
         if not _has_text(shown, _TEXT):
-            reason = "A layout has {{ content }} in each email, as a text of its own."
+            reason = "A layout has {{ content }}. Each email shows it, as a text."
             found.setdefault(_TEXT, TemplateError("required", reason))
         has_url = present["unsubscribe_url"] is not None
         if has_url and not (_has_text(shown, _UNSUBSCRIBE) or _has_link(shown, _UNSUBSCRIBE)):
-            reason = "A layout has {{ unsubscribe_url }} in each email that has one, as a link."
+            reason = "A layout has {{ unsubscribe_url }}. Each email that has one shows it."
             found.setdefault(_UNSUBSCRIBE, TemplateError("required", reason))
     yield from found.values()
 

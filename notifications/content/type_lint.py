@@ -1,17 +1,18 @@
 """Everything to be said of types with their texts before they are pushed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
 
-from domain import type_rules
+from domain import design_rules, type_rules
 from domain.type_rules import Finding, Parts
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 
-from ..catalog.designs import Design
+from ..catalog.designs import Design, Kind
 from ..validation import InvalidRequestError
 from . import type_files
+from .design_changes import Change, Planned
 from .type_files import NewContent
 
 log = structlog.get_logger(__name__)
@@ -39,6 +40,40 @@ def find_advice(
     except Exception:
         log.exception("type_rules_failed", type=slug)
         return []
+
+
+def lint_design(
+    changes: Sequence[Change], planned: Planned, new: Sequence[NewContent]
+) -> list[list[Finding]]:
+    """Return what the rules find in each item of a set with these types, published ones besides."""
+    design = planned.design
+    documents = list(NOTIFICATION_TYPES().find())
+    stored = {
+        content.slug: (content.definition.get("layout"), content.parts)
+        for content in type_files.read_contents(documents)
+    }
+    types = stored | {each.slug: (each.definition.layout, each.texts) for each in new}
+    languages = [by_part for _, parts in types.values() for by_part in parts.values()]
+    texts = [text for by_part in languages for text in by_part.values()]
+    partials = design_rules.used_partials([*texts, *design.layouts.values()], design.partials)
+    layouts = {layout for layout, _ in types.values()}
+    layouts |= {design.brand(name).layout for name in design.brands}
+    used = {Kind.PARTIAL: partials, Kind.LAYOUT: layouts}
+    found = [[*_lint_item(change)] for change in changes]
+    for change, findings in zip(changes, found, strict=True):
+        if change.content is not None and change.name not in used.get(change.kind, [change.name]):
+            findings.append(design_rules.unused_finding())
+    return found
+
+
+def _lint_item(change: Change) -> Iterable[Finding]:
+    if change.content is None:
+        return ()
+    if change.kind is Kind.PARTIAL:
+        return design_rules.find_in_partial(change.content)
+    if change.kind is Kind.LAYOUT:
+        return design_rules.find_in_layout(change.content)
+    return design_rules.find_in_brand(change.content)
 
 
 def _lint_type(

@@ -201,3 +201,30 @@ def test_end_at_any_write_leaves_all_old_or_all_new(app: App) -> None:
             assert published(new, item) == (True, True)
     assert states == sorted(states)
     assert set(states) == {False, True}
+
+
+def test_items_are_linted_with_the_types_of_the_request_and_all_others(app: App) -> None:
+    orange = {"light": {"accent": "#f97316", "on_accent": "#000000"}}
+    given: dict[str, Any] = {
+        "partials": [
+            {
+                "name": "foot",
+                "texts": {"default": {"html": "<p><img src='https://a.example'></p>"}},
+            },
+            *ITEMS["partials"],
+        ],
+        "layouts": ITEMS["layouts"],
+        "brands": [{"name": "acme", "brand": {"name": "Acme", "colours": orange}}],
+    }
+    found = app.post(f"{FILES}/lint", {"types": [PARCEL], **given}).json()["findings"]
+    assert [(each["code"], each["pointer"], each["type"]) for each in found] == [
+        ("image_without_text", "/partials/0/texts/default/html", None),
+        ("unused", "/partials/0", None),
+        ("unused", "/layouts/0", None),
+        ("low_contrast", "/brands/0/brand/colours/light/accent", None),
+    ]
+    assert found[1]["docs"].endswith("#unused")
+    push(app, PARCEL, **ITEMS)
+    known = {"revision": design(app)["layouts"]["main"]["revision"]}
+    given = {"layouts": [{**ITEMS["layouts"][0], **known}], "partials": [*ITEMS["partials"]]}
+    assert app.post(f"{FILES}/lint", given).json()["findings"] == []

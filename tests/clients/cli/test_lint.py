@@ -12,12 +12,13 @@ from django.conf import settings
 from notifyproject_client.cli import command, kinds, lint
 from notifyproject_client.cli.rules import type_rules as copied
 
-from domain import type_rules
+from domain import design_rules, type_rules
 from notifications.catalog.shipped_types import FOLDER
 from tests.support.tables import each_case
 
 PAGE = Path(settings.BASE_DIR, lint.PAGE)
 SLUG = "parcel_lost"
+BESIDE = tuple(f"{kind.folder}/" for kind in kinds.BESIDE)
 _EXAMPLE = re.compile(r"```yaml\n# finds (.+)\n((?:.*\n)*?)```")
 Example = tuple[str, str, str]
 """A rule, what it finds, and the files."""
@@ -49,7 +50,7 @@ def written(folder: Path, example: str) -> dict[str, Any] | None:
         **texts.pop("type.yaml", {}),
     }
     for name, text in {"type.yaml": definition, **texts}.items():
-        path = folder / SLUG / name
+        path = folder.parent / name if name.startswith(BESIDE) else folder / SLUG / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text * times if isinstance(text, str) else json.dumps(text))
     return None if published is None else {**definition, "schema": published}
@@ -66,27 +67,31 @@ def test_page_has_a_finding_and_none_for_each_rule() -> None:
 @pytest.mark.parametrize("example", examples(), ids=lambda each: f"{each[0]}:{each[1]}")
 def test_example_of_the_page_finds_what_it_says(example: Example, tmp_path: Path) -> None:
     rule, expected, text = example
-    published = written(tmp_path, text)
-    item = kinds.read_items(tmp_path)[SLUG]
-    places = set()
-    for found in type_rules.find(item.content.definition, item.content.parts, published=published):
-        _, name, path = kinds.locate([item], f"/types/0{found.pointer}")
-        line = found.line or lint.line_of(tmp_path / name, path)
-        places.add((str(found.code), f"{name.removeprefix(f'{SLUG}/')}:{line}"))
-    assert places == (set() if expected == "nothing" else {(rule, expected)})
+    types = tmp_path / "types"
+    published = written(types, text)
+    folder = tmp_path if expected.startswith(BESIDE) else types / SLUG
+    places = [] if expected == "nothing" else [f"{folder / expected}: {rule}"]
     if published is None:
-        code, out = run("lint", types=tmp_path)
-        lines = [f"{tmp_path / SLUG / place}: {code}: " for code, place in places]
+        code, out = run("lint", types=types)
         assert code == bool(places)
-        assert [line for line in out.splitlines() if not line.startswith(tuple(lines))] == []
-        assert len(out.splitlines()) == len(places)
+        assert [": ".join(line.split(": ")[:2]) for line in out.splitlines()] == places
+        return
+    item = kinds.read_items(types)[SLUG]
+    found = type_rules.find(item.content.definition, item.content.parts, published=published)
+    located = [(kinds.locate([item], f"/types/0{each.pointer}"), each) for each in found]
+    assert places == [
+        f"{types / name}:{each.line or lint.line_of(types / name, path)}: {each.code}"
+        for (_, name, path), each in located
+    ]
 
 
 def test_shipped_types_have_no_findings() -> None:
     assert run("lint", types=FOLDER) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["type_rules.py", "schema_changes.py", "sms.py"])
+@pytest.mark.parametrize(
+    "name", ["type_rules.py", "design_rules.py", "colours.py", "schema_changes.py", "sms.py"]
+)
 def test_command_has_the_services_rules(name: str) -> None:
     copy = Path(copied.__file__).with_name(name).read_text()
     assert copy == Path(type_rules.__file__).with_name(name).read_text(), "make .venv/client"
@@ -157,3 +162,47 @@ def test_line_of_a_path(text: str, within: str, line: int, tmp_path: Path) -> No
     path.write_text(text)
     assert lint.line_of(path, within) == line
     assert lint.line_of(tmp_path / "missing", within) == 1
+
+
+def test_rules_of_texts_apply_to_partials_and_layouts(tmp_path: Path) -> None:
+    types = tmp_path / "types"
+    written(
+        types,
+        """
+        body.txt: "{% render 'foot' %}"
+        partials/foot.txt: "See http://example.com"
+        partials/foot.pt.html: "<p>\\n<img src='https://example.com/a.png'></p>"
+        layouts/main.html: "<p>{{ content }</p>"
+        type.yaml: {layout: main}
+        """,
+    )
+    code, out = run("lint", types=types)
+    assert (code, [": ".join(line.split(": ")[:2]) for line in out.splitlines()]) == (
+        1,
+        [
+            f"{tmp_path}/partials/foot.pt.html:2: image_without_text",
+            f"{tmp_path}/partials/foot.txt:1: insecure_link",
+            f"{tmp_path}/layouts/main.html:1: syntax",
+        ],
+    )
+
+
+def test_nothing_is_unused_where_not_all_is_linted(tmp_path: Path) -> None:
+    types = tmp_path / "types"
+    written(types, "partials/old.txt: Bye")
+    assert run("lint", types=types)[0] == 1
+    assert run("lint", "partials/old", types=types) == (0, "")
+    (types / SLUG / "type.yaml").unlink()
+    assert run("lint", types=types) == (0, "")
+
+
+@each_case("colours", ["red", [], {"light": "red"}, {"light": {"text": "red", "accent": 1}}])
+def test_colours_of_another_form_are_left_to_the_service(colours: Any) -> None:
+    assert [*design_rules.find_in_brand({"name": "Acme", "colours": colours})] == []
+
+
+def test_contrast_is_not_rounded_up_to_what_is_enough() -> None:
+    palette = {"accent": "#777777", "on_accent": "#000000"}
+    (found,) = design_rules.find_in_brand({"colours": {"light": palette}})
+    assert found.pointer == "/brand/colours/light/accent"
+    assert "4.47:1" in found.detail

@@ -338,7 +338,8 @@ def _lint_without_server(options: argparse.Namespace, *, out: TextIO, err: TextI
     chosen = _Chosen(options.names)
     local = kinds.read_items(options.types, chosen.keys)
     run = _Files(options=options, local=local, chosen=chosen, out=out, err=err)
-    return _lint(run, lint.find_without_server)
+    is_all = not chosen.keys
+    return _lint(run, lambda items: lint.find_without_server(items, is_all=is_all))
 
 
 def _lint_by_server(run: _Run) -> int:

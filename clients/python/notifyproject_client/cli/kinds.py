@@ -54,7 +54,7 @@ class Kind(ABC):
         """Yield the present files of an item."""
 
     @abstractmethod
-    def place(self, name: str, tokens: Sequence[str]) -> tuple[str, str]:
+    def place(self, name: str, content: Content, tokens: Sequence[str]) -> tuple[str, str]:
         """Return the file and the path in it that a pointer into an item of a request means."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class _Types(Kind):
     def paths(self, folder: Path, name: str) -> Iterator[Path]:
         yield from files.paths_of_type(folder / name)
 
-    def place(self, name: str, tokens: Sequence[str]) -> tuple[str, str]:
+    def place(self, name: str, content: Content, tokens: Sequence[str]) -> tuple[str, str]:
         file, within = files.place_in_type(tokens)
         return f"{name}/{file}", within
 
@@ -131,7 +131,7 @@ class _Fields(Kind):
         if (path := folder / f"{name}.yaml").is_file():
             yield path
 
-    def place(self, name: str, tokens: Sequence[str]) -> tuple[str, str]:
+    def place(self, name: str, content: Content, tokens: Sequence[str]) -> tuple[str, str]:
         return f"{name}.yaml", "/".join(tokens[1:] if tokens[:1] == [self.field] else ())
 
     def to_request(self, name: str, content: Content) -> dict[str, Any]:
@@ -177,12 +177,12 @@ class _Partials(Kind):
             if path.name.partition(".")[0] == name:
                 yield path
 
-    def place(self, name: str, tokens: Sequence[str]) -> tuple[str, str]:
+    def place(self, name: str, content: Content, tokens: Sequence[str]) -> tuple[str, str]:
         match tokens:
             case ["texts", language, form, *_] if form in self.suffixes:
                 return self._path(name, language, form), ""
             case _:
-                return self._path(name, OWN_LANGUAGE, _HTML), ""
+                return next(iter(self.texts_of(name, content))), ""
 
     def to_request(self, name: str, content: Content) -> dict[str, Any]:
         return {"name": name, "texts": content.parts}
@@ -225,11 +225,10 @@ class _Layouts(_Partials):
 
 
 TYPE: Kind = _Types("type", "types")
-BESIDE: Sequence[Kind] = (
-    _Partials("partial", "partials"),
-    _Layouts("layout", "layouts"),
-    _Fields("brand", "brands", field="brand"),
-)
+PARTIAL: Kind = _Partials("partial", "partials")
+LAYOUT: Kind = _Layouts("layout", "layouts")
+BRAND: Kind = _Fields("brand", "brands", field="brand")
+BESIDE: Sequence[Kind] = (PARTIAL, LAYOUT, BRAND)
 """The kinds whose folders are beside that of types."""
 KINDS: Sequence[Kind] = (TYPE, *BESIDE)
 
@@ -297,4 +296,4 @@ def locate(items: Sequence[Item], pointer: str) -> tuple[Item | None, str, str]:
     if not index.isdecimal() or int(index) >= len(listed):
         return None, "", pointer.removeprefix("/")
     item = listed[int(index)]
-    return item, *item.kind.place(item.name, within)
+    return item, *item.kind.place(item.name, item.content, within)

@@ -1,19 +1,22 @@
 """What the rules find in the types of a folder, with its place in their files."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-from .kinds import TYPE, Item
-from .rules import type_rules
+from .files import OWN_LANGUAGE
+from .kinds import BRAND, KINDS, LAYOUT, PARTIAL, TYPE, Item
+from .rules import design_rules, type_rules
 from .rules.schema_changes import pointer_token
 from .rules.type_rules import Finding
 
 PAGE = "docs/reference/lint.md"
+_NAMED_BY_TYPES = (PARTIAL, LAYOUT)
+"""Kinds that types, or each other, name. A brand is named by requests, too."""
 _SHAPES: Mapping[str, tuple[type, str]] = {
     "channels": (list, "a list"),
     "example_data": (dict, "an object"),
@@ -22,16 +25,48 @@ _SHAPES: Mapping[str, tuple[type, str]] = {
 """The fields that the rules read into."""
 
 
-def find_without_server(local: Sequence[Item]) -> Iterator[Finding]:
-    """Yield what the rules find that need no server, or what they can't read of a type.
+def find_without_server(local: Sequence[Item], *, is_all: bool) -> Iterator[Finding]:
+    """Yield what the rules find that need no server, or what they can't read of an item.
 
-    The pointers are those of a request with the items in their order.
+    The pointers are those of a request with the items in their order. ``is_all``: there are no
+    others that could use them.
     """
-    types = [item.content for item in local if item.kind is TYPE]
-    for index, each in enumerate(types):
-        wrong = [*_find_wrong_shapes(each.definition)]
-        for found in wrong or type_rules.find(each.definition, each.parts):
-            yield replace(found, pointer=f"/{TYPE.folder}/{index}{found.pointer}")
+    used = _used(local) if is_all and any(item.kind is TYPE for item in local) else None
+    for kind in KINDS:
+        for index, item in enumerate(item for item in local if item.kind is kind):
+            is_unused = used is not None and kind in _NAMED_BY_TYPES and item.key not in used
+            for found in (
+                *_find_in_item(item),
+                *([design_rules.unused_finding()] if is_unused else ()),
+            ):
+                yield replace(found, pointer=f"/{kind.folder}/{index}{found.pointer}")
+
+
+def _find_in_item(item: Item) -> Iterable[Finding]:
+    content = item.content
+    if item.kind is TYPE:
+        wrong = [*_find_wrong_shapes(content.definition)]
+        return wrong or type_rules.find(content.definition, content.parts)
+    if item.kind is PARTIAL:
+        return design_rules.find_in_partial(content.parts)
+    if item.kind is LAYOUT:
+        return design_rules.find_in_layout(content.parts[OWN_LANGUAGE][design_rules.HTML])
+    return design_rules.find_in_brand(content.definition) if item.kind is BRAND else ()
+
+
+def _used(local: Sequence[Item]) -> set[str]:
+    """Return the keys of the partials and the layouts that something uses."""
+    partials = {item.name: item.content.parts for item in local if item.kind is PARTIAL}
+    texts = (
+        text
+        for item in local
+        if item.kind in (TYPE, LAYOUT)
+        for by_part in item.content.parts.values()
+        for text in by_part.values()
+    )
+    used = {PARTIAL.key(name) for name in design_rules.used_partials(texts, partials)}
+    layouts = (item.content.definition.get("layout") for item in local)
+    return used | {LAYOUT.key(name) for name in layouts if isinstance(name, str)}
 
 
 def _find_wrong_shapes(definition: Mapping[str, Any]) -> Iterator[Finding]:
