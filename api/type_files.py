@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -28,7 +29,7 @@ from .design import DesignChanges, DesignChangesView
 from .http import paging
 from .http.body import MAX_BYTES_BULK, MAX_DEPTH, check_values, convert, decode, read_body
 from .http.field_hints import HintBudget
-from .http.fields import TypeSlug
+from .http.fields import EXAMPLE_TIME, TypeSlug
 from .http.paging import PageView
 from .http.problems import INSUFFICIENT_SCOPE, REVISION_CONFLICT, VERSION_CONFLICT, ApiError
 from .http.rendering import Response
@@ -57,6 +58,14 @@ Slug = Annotated[str, Meta(min_length=1, max_length=64, examples=["payment_confi
 Revision = Annotated[str, Meta(min_length=32, max_length=32, examples=[EXAMPLE_REVISION])]
 
 
+class EmergencyChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What staff changed of a type that is managed by code."""
+
+    reason: Annotated[str, Meta(examples=["The price in the subject was wrong."])]
+    by: Annotated[str, Meta(examples=["staff:ana"])]
+    at: Annotated[datetime, Meta(examples=[EXAMPLE_TIME])]
+
+
 class TypeFileView(msgspec.Struct, kw_only=True, frozen=True):
     """A type with the texts of its published version."""
 
@@ -68,6 +77,8 @@ class TypeFileView(msgspec.Struct, kw_only=True, frozen=True):
     definition: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DEFINITION])]
     """The fields of `PUT /types/{slug}` that don't have their default."""
     parts: Annotated[dict[str, dict[str, str]], Meta(examples=[EXAMPLE_PARTS])]
+    emergency_changes: Annotated[list[EmergencyChangeView], Meta(examples=[[]])] = []
+    """What staff changed since the last push, while the type was managed by code."""
 
 
 class TypeFileList(PageView[TypeFileView], kw_only=True, frozen=True):
@@ -408,6 +419,10 @@ def _file_view(content: TypeContent) -> TypeFileView:
         version=content.version,
         definition=dict(content.definition),
         parts={language: dict(texts) for language, texts in content.parts.items()},
+        emergency_changes=[
+            EmergencyChangeView(reason=change["reason"], by=change["by"], at=change["at"])
+            for change in content.emergency_changes
+        ],
     )
 
 

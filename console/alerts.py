@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from bson import ObjectId
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -21,7 +22,7 @@ from domain.channels import Channel
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from monitoring import incidents, saved_views
-from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
+from monitoring.alert_rules import CHANGED_AT, DEFAULT_WINDOW_MINUTES
 from monitoring.documents import IncidentDocument, SavedViewDocument
 from monitoring.models import AlertKind, AlertRule, Incident
 from notifications.models import NotificationType
@@ -49,6 +50,7 @@ from .widgets.links import (
     INCIDENTS,
     NOTIFICATIONS,
     PROVIDERS,
+    TYPE,
     WAITING,
     next_page,
 )
@@ -72,6 +74,7 @@ _PAGES_OF_KINDS: Mapping[str, tuple[str, str]] = {
     AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
     AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
     AlertKind.APPROVAL_OVERRIDDEN: ("Show the broadcast", BROADCAST),
+    AlertKind.EMERGENCY_CHANGE: ("Show the type", TYPE),
 }
 _ABOUT_PROVIDERS: Mapping[str, WaitReason | None] = {
     AlertKind.BREAKER_OPEN: WaitReason.CIRCUIT_OPEN,
@@ -87,6 +90,7 @@ _THRESHOLDS: Mapping[str, str] = {
     AlertKind.DAILY_UNITS: "{threshold} % of the cap",
     AlertKind.PUMPING: "more than {threshold} parts in ten minutes",
     AlertKind.APPROVAL_OVERRIDDEN: "in the last {window} min",
+    AlertKind.EMERGENCY_CHANGE: "in the last {window} min",
     AlertKind.SAVED_VIEW: "more than {threshold} for {window} min",
 }
 """Thresholds that aren't minutes, with their units."""
@@ -222,6 +226,8 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
     # Only another version knows what an incident of another kind is about.
     page = _PAGES_OF_KINDS.get(kind)
     args = [subject] if kind == AlertKind.APPROVAL_OVERRIDDEN else []
+    if kind == AlertKind.EMERGENCY_CHANGE:
+        args = [quote(subject.partition(CHANGED_AT)[0])]
     if kind == AlertKind.SAVED_VIEW and rule is not None and rule.view_id is not None:
         page, args = ("Show the view", OPEN), [str(rule.view_id)]
     return [EvidenceLink(page[0], reverse(page[1], args=args))] if page else []

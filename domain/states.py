@@ -22,6 +22,13 @@ class SchemaMode(StrEnum):
     REJECT = "reject"
 
 
+class ManagedBy(StrEnum):
+    """Where a type is changed."""
+
+    CONSOLE = "console"
+    CODE = "code"  # In files that are pushed: staff change it only in an emergency
+
+
 class Category(StrEnum):
     """The purpose of a notification; marketing requires the recipient's consent."""
 

@@ -23,6 +23,7 @@ from domain.daily_units import day_of
 from domain.states import AttemptStatus
 from notifications.catalog.texts import unit_caps
 from notifications.documents.broadcasts import BROADCASTS
+from notifications.documents.catalog import NOTIFICATION_TYPES
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.documents.policies import DAILY_UNITS
 from notifications.queueing import backlog
@@ -54,6 +55,7 @@ SHIPPED_RULES = (
     ("pumping", "Inflated SMS traffic", AlertKind.PUMPING, 50),
     ("no-receipts", "A provider's receipts stopped", AlertKind.NO_RECEIPTS, 120),
     ("approval-overridden", "Sent without an approval", AlertKind.APPROVAL_OVERRIDDEN, 0),
+    ("emergency-change", "Type changed in an emergency", AlertKind.EMERGENCY_CHANGE, 0),
 )
 """Slug, name, kind, and threshold: failures in the window, days until an expiry, percent of a
 daily cap, parts in ten minutes, else minutes."""
@@ -68,6 +70,8 @@ COUNT_CAP = 1_000
 """Maximum of notifications from which failures are counted. Thresholds are lower."""
 MAX_CALLBACKS = 20
 MAX_OVERRIDES = 20
+CHANGED_AT = "@"
+"""Separates, in the subject of a finding, a type from the time of its change."""
 SANDBOX_PREFIX = "sandbox-"
 """Prefix of the providers of test notifications, which raise no alert."""
 
@@ -424,6 +428,22 @@ def _detect_exceeded_view(rule: Rule, now: datetime) -> Iterator[Finding]:
         )
 
 
+def _detect_emergency_changes(rule: Rule, now: datetime) -> Iterator[Finding]:
+    since = now - timedelta(minutes=rule.window_minutes)
+    wanted = {"emergency_changes.at": {"$gte": since}}
+    for document in NOTIFICATION_TYPES().find(wanted, {"emergency_changes": 1}):
+        slug = document["_id"]
+        for change in document["emergency_changes"]:
+            if change["at"] >= since:
+                yield _finding(
+                    rule,
+                    f"{slug}{CHANGED_AT}{change['at']:%Y%m%dT%H%M%S}",
+                    title=f"The type {slug} was changed in an emergency",
+                    detail=f"At {change['at']:%Y-%m-%d %H:%M} UTC, by {change['by']}. "
+                    f"{change['reason']}",
+                )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value
@@ -458,5 +478,6 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.PUMPING: _detect_pumping,
     AlertKind.NO_RECEIPTS: _detect_missing_receipts,
     AlertKind.APPROVAL_OVERRIDDEN: _detect_overridden_approvals,
+    AlertKind.EMERGENCY_CHANGE: _detect_emergency_changes,
     AlertKind.SAVED_VIEW: _detect_exceeded_view,
 }

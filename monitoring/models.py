@@ -115,6 +115,7 @@ class AlertKind(StrEnum):
     PUMPING = "pumping"
     NO_RECEIPTS = "no_receipts"
     APPROVAL_OVERRIDDEN = "approval_overridden"
+    EMERGENCY_CHANGE = "emergency_change"
     SAVED_VIEW = "saved_view"
 
 

@@ -115,6 +115,13 @@ def check_deep_link(link: str) -> str:
     return link
 
 
+def check_page_url(url: str) -> None:
+    """Raise InvalidLinkError unless a URL is https. Its host may be private: staff follow it."""
+    scheme, host = _split(url)
+    if scheme != "https" or host is None:
+        raise InvalidLinkError("Expected a URL that begins with https://, without a user name.")
+
+
 def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
     """Raise InvalidLinkError unless ``url`` has a public host name."""
     # IP addresses are rejected in every notation, public or not: a name has an accountable owner.

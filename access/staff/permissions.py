@@ -79,7 +79,9 @@ ADMIN_PERMISSIONS = frozenset(
 """Permissions of admins alone, besides accounts, types, and the schedule."""
 APPROVER_PERMISSIONS = frozenset({"notifications.approve_broadcast"})
 """Permissions of an approver besides viewing."""
-OWN_PERMISSIONS = frozenset({"notifications.override_broadcast"})
+OWN_PERMISSIONS = frozenset(
+    {"notifications.override_broadcast", "notifications.override_notificationtype"}
+)
 """Permissions that no role has: whoever needs one gets it by a role of its own."""
 SUPPORT_PERMISSIONS = frozenset(
     {

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
-from domain.states import Category, Priority, SchemaMode
+from domain.states import Category, ManagedBy, Priority, SchemaMode
 from domain.stored import known_member
 from notifications.catalog.approval import ApprovalRequest
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
@@ -72,6 +72,10 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     """Whether staff may send one message of it from the console."""
     approval: ApprovalRequest | None = None
     """Which of its broadcasts another person approves; null: as the setting for marketing says."""
+    managed_by: Annotated[ManagedBy, Meta(examples=["console"])] = ManagedBy.CONSOLE
+    """Where it is changed."""
+    repository: str | None = None
+    """Of the files, for a type that is managed by code."""
     is_active: Annotated[bool, Meta(examples=[True])]
     template_version: Annotated[int, Meta(examples=[0])]
     """The published version; 0 is the built-in one."""

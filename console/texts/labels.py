@@ -175,6 +175,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.PUMPING: "Inflated SMS traffic",
     AlertKind.NO_RECEIPTS: "Receipts stopped",
     AlertKind.APPROVAL_OVERRIDDEN: "Broadcast sent without an approval",
+    AlertKind.EMERGENCY_CHANGE: "Type changed in an emergency",
     AlertKind.SAVED_VIEW: "Saved view",
 }
 

@@ -35,13 +35,14 @@ from notifications.content import linting
 from notifications.content.templates import SHIPPED_VERSION
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models import NotificationType
-from notifications.models.catalog import SLUG_LENGTH
+from notifications.models.catalog import REASON_LENGTH, SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
 from rooms import registry as rooms
 
 from ..texts.labels import CHANNELS, options_of
 from ..widgets.durations import DurationField
 from ..widgets.structures import StructureField
+from .emergencies import REASON
 from .structures import (
     DigestField,
     NamesField,
@@ -125,6 +126,14 @@ def _layout_choices() -> list[tuple[str, str]]:
 
 class NotificationTypeForm(forms.ModelForm):
     """Form of a notification type."""
+
+    emergency_reason = forms.CharField(
+        label="Why it can't wait",
+        max_length=REASON_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Operators are alerted. The reason is in the audit log, and in what notify diff "
+        "shows.",
+    )
 
     may_weaken = False
     """Whether the user may weaken critical or sensitive types, as the scope ``types:admin`` may."""
@@ -268,7 +277,10 @@ class NotificationTypeForm(forms.ModelForm):
         """The model and its editable fields."""
 
         model = NotificationType
-        exclude = ("created_at", "updated_at", "template_version")
+        exclude = (
+            *("created_at", "updated_at", "template_version"),
+            *sorted(definitions.OF_MANAGEMENT),
+        )
         labels = {"is_active": "Active", "console_send": "Send from the console"}
         help_texts = {"console_send": "Staff may send one message of it. Not for a critical type."}
 
@@ -281,6 +293,11 @@ class NotificationTypeForm(forms.ModelForm):
             self.initial |= {"plan_until": plan["until"], "plan": plan["steps"]}
         if policy := self.initial.get("approval"):
             self.initial["approval"] = policy["above"]
+
+    @property
+    def changed_data(self) -> list[str]:
+        """The names of the changed fields. A reason alone changes nothing."""
+        return [name for name in super().changed_data if name != REASON]
 
     def clean_slug(self) -> str:
         """Return the slug. Raises ValidationError if a type has it."""
@@ -373,19 +390,21 @@ class NotificationTypeForm(forms.ModelForm):
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
             return _storable(given)
-        names = set(TypeRequest.__struct_fields__) - definitions.TRANSIENT
-        request = TypeRequest(**{name: given[name] for name in names})
-        if not self.instance.slug:
-            request = _with_schema(request)
         slug = self.instance.slug or given["slug"]
         before = types.read_type(slug)
+        kept = {name: before.get(name) for name in definitions.OF_MANAGEMENT} if before else {}
+        names = set(TypeRequest.__struct_fields__) - definitions.TRANSIENT
+        fields = {name: given[name] for name in names - definitions.OF_MANAGEMENT}
+        request = TypeRequest(**fields | {k: value for k, value in kept.items() if value})
+        if not self.instance.slug:
+            request = _with_schema(request)
         if given.get("confirm_not_sensitive"):
             removed = definitions.removed_secrets(before, request)
             request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
-            fields = definitions.validate_type(slug, request, before=before)
-            self._check_change(slug=slug, request=request, fields=fields, before=before)
-            return given | fields
+            stored = definitions.validate_type(slug, request, before=before)
+            self._check_change(slug=slug, request=request, fields=stored, before=before)
+            return given | stored
         except InvalidRequestError as refused:
             for problem in refused.problems:
                 name, text = _form_error(problem, msgspec.to_builtins(request))

@@ -11,14 +11,17 @@ from django.utils.safestring import SafeString
 
 from domain.channels import Channel
 from notifications.catalog import types
+from notifications.catalog.emergencies import MAX_CHANGES, is_managed_by_code
 from notifications.content import templates
 from notifications.models import NotificationType
+from notifications.models.catalog import EmergencyChange
 
 from ..texts.labels import CHANNELS
+from ..widgets.actions import record_change
 from ..widgets.columns import active_column
 from ..widgets.formats import EMPTY
 from ..widgets.lists import ConsoleAdmin, never, section
-from . import versions
+from . import emergencies, versions
 from .form import WEAKEN, NotificationTypeForm
 
 
@@ -110,19 +113,33 @@ class NotificationTypeAdmin(ConsoleAdmin):
         """Return the stored fields that a form changes. The goal is stored in the plan."""
         changed = super().changed_columns(form)
         goal = ("plan",) if "plan_until" in form.changed_data else ()
-        return list(dict.fromkeys([*changed, *goal]))
+        names = [*changed, *goal]
+        if names and emergencies.REASON in form.cleaned_data:
+            names.append("emergency_changes")
+        return list(dict.fromkeys(names))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may change types: one of code only if they have begun to."""
+        is_by_code = obj is not None and is_managed_by_code(vars(obj))
+        may_change = bool(super().has_change_permission(request, obj))
+        return may_change and (not is_by_code or emergencies.is_begun(request))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the sections; for an existing type, with the confirmations that it may need."""
         sections = super().get_fieldsets(request, obj)
-        if obj is None or not self.has_change_permission(request):
+        if obj is None or not self.has_change_permission(request, obj):
             return sections
         *others, (title, options) = sections
         asked = (
             "confirm_breaking",
             *(["confirm_not_sensitive"] if obj.sensitive_variables else []),
         )
-        return [*others, (title, {**options, "fields": (*options["fields"], *asked)})]
+        first = [section("Emergency change", emergencies.REASON)]
+        return [
+            *(first if is_managed_by_code(vars(obj)) else []),
+            *others,
+            (title, {**options, "fields": (*options["fields"], *asked)}),
+        ]
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
@@ -140,5 +157,12 @@ class NotificationTypeAdmin(ConsoleAdmin):
         """Store the type, and clear its caches."""
         if change:
             types.remember_category(obj.pk, obj.category)
+        emergency = emergencies.posted_change(request, vars(obj)) if form.changed_data else None
+        if emergency is not None:
+            added = [*(obj.emergency_changes or ()), EmergencyChange(**emergency)]
+            obj.emergency_changes = added[-MAX_CHANGES:]
         super().save_model(request, obj, form, change)
         types.invalidate_types()
+        if emergency is not None:
+            message = emergencies.audited("Changed.", emergency)
+            record_change(request, NotificationType, obj.pk, message, name=obj.name)

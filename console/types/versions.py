@@ -1,6 +1,7 @@
 """Template versions: show, create, publish and test."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -16,6 +17,7 @@ from domain.time import utc_now
 from domain.type_rules import Finding
 from notifications import validation
 from notifications.catalog import types, whatsapp_templates
+from notifications.catalog.emergencies import is_managed_by_code
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
 from notifications.content import linting, templates, type_files, type_lint
 from notifications.content.engine import TemplateError
@@ -26,7 +28,7 @@ from notifications.content.templates import (
     Version,
     VersionConflictError,
 )
-from notifications.documents.catalog import NotificationTypeDocument
+from notifications.documents.catalog import EmergencyChangeDocument, NotificationTypeDocument
 from notifications.intake import mismatches, preview
 from notifications.models import NotificationType
 
@@ -35,9 +37,9 @@ from ..sends import TESTED_CHANNELS, address_of_test, offered_devices
 from ..texts.labels import CHANNELS
 from ..widgets import names
 from ..widgets.actions import not_found, record_change, render_page, require_post
-from ..widgets.links import url_of_design_item
+from ..widgets.links import TYPE, url_of_design_item
 from ..widgets.panels import email_document
-from . import diff, version_form
+from . import diff, emergencies, version_form
 from . import preview as template_preview
 
 VERSION = "admin:notifications_notificationtype_version"
@@ -50,7 +52,6 @@ WHATSAPP_STATUS = {
     NOT_SUBMITTED: ("Not submitted", "warning"),
 }
 """Label and color by Meta's status. Any other status is shown unchanged."""
-TYPE = "admin:notifications_notificationtype_change"
 NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
 TEST = "admin:notifications_notificationtype_try"
@@ -138,7 +139,9 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
         ],
         "published": published,
         "rows": [_row(version, number) for version in rows],
-        "may_change_templates": admin.has_change_permission(request),
+        "may_edit_here": emergencies.may_change(admin, request, document)
+        and (not is_managed_by_code(document) or emergencies.is_begun(request)),
+        **emergencies.notice_context(admin, request, document),
         "variables": template_preview.variables(document["example_data"]),
         "properties": [_property(one) for one in properties_of(document)],
         "has_schema": bool(document.get("schema")),
@@ -197,7 +200,8 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         "slug": slug,
         "version": version,
         "row": _row(version, document.get("template_version") or SHIPPED_VERSION),
-        "may_change_templates": admin.has_change_permission(request),
+        "may_change_templates": emergencies.may_change(admin, request, document),
+        **emergencies.notice_context(admin, request, document),
         "sources": _sources(version),
         "differences": _differences(document, version),
         "test_channels": test_channels(request),
@@ -223,17 +227,20 @@ def email_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Http
 
 def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
     """Show the form of a new version; on POST, store it."""
-    if not admin.has_change_permission(request):
-        raise PermissionDenied
     document = types.read_type(slug)
+    if not emergencies.may_change(admin, request, document):
+        raise PermissionDenied
     if document is None:
         return not_found(request, "Type", TYPES)
     if request.method == "POST":
         form = version_form.from_post(request.POST)
+        emergency = emergencies.posted_change(request, document)
+        if emergencies.lacks_reason(emergency):
+            form = replace(form, errors=[*form.errors, emergencies.NO_REASON])
         faults = linting.lint_parts(slug, document, form.non_empty_parts)
         form = form.with_faults(faults)
         if not form.errors and not form.faults:
-            return _store(request, document, form)
+            return _store(request, document, form, emergency)
     else:
         form = version_form.VersionForm(parts=_initial_texts(document), note="", new_language="")
     context = {
@@ -243,29 +250,41 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
         "variables": template_preview.variables(document["example_data"]),
         "recipient_variables": ("name", "locale", "timezone"),
         "back": _type_url(slug),
+        **emergencies.notice_context(admin, request, document),
     }
     return _page(admin, request, "new_version.html", document, context)
 
 
 def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Publish a version for new notifications; POST only."""
-    if refused := require_post(request, allowed=admin.has_change_permission(request)):
-        return refused
     document = types.read_type(slug)
-    if document and (faults := linting.find_unpublishable(slug, document, number)):
+    allowed = emergencies.may_change(admin, request, document)
+    if refused := require_post(request, allowed=allowed):
+        return refused
+    if document is None:
+        return not_found(request, "Version", TYPES)
+    emergency = emergencies.posted_change(request, document)
+    if emergencies.lacks_reason(emergency):
+        messages.error(request, f"Not published. {emergencies.NO_REASON}")
+        return HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
+    if faults := linting.find_unpublishable(slug, document, number):
         messages.error(request, f"{_name(number)} can't be published. {faults[0].place}")
         return HttpResponseRedirect(_type_url(slug))
     try:
-        templates.publish_version(type_slug=slug, number=number, now=utc_now())
+        templates.publish_version(type_slug=slug, number=number, now=utc_now(), emergency=emergency)
     except (templates.UnknownVersionError, types.UnknownTypeError):
         return not_found(request, "Version", TYPES)
-    _record(request, slug, f"Published {_name(number).lower()} of the template.")
+    message = f"Published {_name(number).lower()} of the template."
+    _record(request, slug, emergencies.audited(message, emergency))
     messages.success(request, f"{_name(number)} published. New notifications use it.")
     return HttpResponseRedirect(_type_url(slug))
 
 
 def _store(
-    request: HttpRequest, document: NotificationTypeDocument, form: version_form.VersionForm
+    request: HttpRequest,
+    document: NotificationTypeDocument,
+    form: version_form.VersionForm,
+    emergency: EmergencyChangeDocument | None,
 ) -> HttpResponse:
     slug = document["_id"]
     try:
@@ -279,7 +298,8 @@ def _store(
     except VersionConflictError:
         messages.error(request, "Another version was saved at the same time. Try again.")
         return HttpResponseRedirect(reverse(NEW, args=[slug]))
-    _record(request, slug, f"Saved version {version.number} of the template.")
+    message = f"Saved version {version.number} of the template."
+    _record(request, slug, emergencies.audited(message, emergency))
     messages.success(request, f"Version {version.number} saved. Publish it to use it.")
     definition = type_files.definition_of(document)
     for finding in type_lint.find_advice(slug, definition, version.parts)[:MAX_FINDINGS]:

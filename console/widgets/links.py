@@ -32,6 +32,7 @@ DESIGN_NUMBER = "number"
 """The parameter of an item's page that names an earlier design."""
 MAY_VIEW_DESIGN = "notifications.view_design"
 BROADCAST = "admin:notifications_broadcast_change"
+TYPE = "admin:notifications_notificationtype_change"
 MAY_SEND = "notifications.send_one"
 """The permission to send one message."""
 

@@ -12,13 +12,13 @@ from domain import type_rules
 from domain.channels import INBOX, Channel
 from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Priority, SchemaMode
+from domain.states import Category, ManagedBy, Priority, SchemaMode
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 from providers.registry import every_channel
 from rooms import registry as rooms
 
 from .. import validation
-from ..models.catalog import NAME_LENGTH, SLUG_LENGTH, VARIABLE_LENGTH
+from ..models.catalog import NAME_LENGTH, SLUG_LENGTH, URL_LENGTH, VARIABLE_LENGTH
 from ..models.notification import ACTION_LENGTH
 from ..validation import (
     ALIASES,
@@ -51,6 +51,8 @@ MAX_CONFIRMED = 1_000  # Places in which a schema refuses more; a response names
 MAX_WHATSAPP_BODY = 1_024  # Meta's limit
 TRANSIENT = frozenset({"confirm_not_sensitive", "confirm_breaking"})
 """Fields of a request that say what it may do, and aren't stored."""
+OF_MANAGEMENT = frozenset({"managed_by", "repository"})
+"""Fields that the console shows and never changes."""
 OWN_TEXTS = frozenset({"subject", "body"})
 """Variables of a WhatsApp template that are a request's own texts."""
 MAX_VARIABLES = 500  # Variables in the example data, at all levels together
@@ -304,6 +306,22 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "that the setting for marketing names. Loosening it needs the scope types:admin."
         ),
     ] = None
+    managed_by: Annotated[
+        str,
+        enum_of(ManagedBy),
+        Meta(
+            description="Where it is changed. With `code`, staff change it only in an emergency, "
+            "with a reason."
+        ),
+    ] = ManagedBy.CONSOLE.value
+    repository: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=URL_LENGTH)] | None,
+        Meta(
+            description="The https URL of the files, which the console shows. Required of a type "
+            "that is managed by `code`.",
+            examples=["https://git.example.com/acme/notify"],
+        ),
+    ] = None
     is_active: bool = True
 
 
@@ -382,6 +400,7 @@ def validate_type(
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     _check_look(request, design, problems)
+    _check_management(request, problems)
     channels = (
         [channel for channel in every_channel() if channel.is_personal or request.room]
         if is_all(request.channels)
@@ -429,6 +448,7 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
         "priority": Priority,
         "on_unknown": UnknownPolicy,
         "schema_mode": SchemaMode,
+        "managed_by": ManagedBy,
     }
     if request.approval is not None and request.approval.by not in list(ApprovedBy):
         expected = f"Expected one of {', '.join(ApprovedBy)}."
@@ -455,6 +475,23 @@ def _check_look(request: TypeRequest, design: Design | None, problems: ProblemCo
         problems.add("/brand", "unknown_brand", "Unknown brand.")
     if request.layout is not None and request.layout not in used.layouts:
         problems.add("/layout", "unknown_layout", "Unknown layout.")
+
+
+def _check_management(request: TypeRequest, problems: ProblemCollector) -> None:
+    """Add a problem for a link that the console can't show, or that it would lack."""
+    pointer, link = "/repository", request.repository
+    if (link is None) == (request.managed_by == ManagedBy.CODE):
+        reason = (
+            "Required of a type that is managed by code."
+            if link is None
+            else "Only of a type that is managed by code."
+        )
+        problems.add(pointer, "conflict", reason)
+    if link is not None:
+        try:
+            validation.check_page_url(link)
+        except validation.InvalidLinkError as error:
+            problems.add(pointer, "invalid_link", str(error))
 
 
 def _is_below(limit: str | None, priority: str) -> bool:

@@ -17,13 +17,18 @@ from domain.retry import UnknownPolicy
 from domain.sms import TextRules
 from domain.states import Category, Priority
 from domain.stored import known_member
-from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
+from notifications.documents.catalog import (
+    NOTIFICATION_TYPES,
+    EmergencyChangeDocument,
+    NotificationTypeDocument,
+)
 from notifyproject.db import paging
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
 from .approval import approval_above
 from .digests import digest_of
+from .emergencies import MAX_CHANGES
 from .plans import plan_of
 from .schemas import DataSchema, data_schema
 from .texts import DEFAULT_RULES, rules_of
@@ -241,11 +246,15 @@ def stored_slug(name: str) -> str:
     raise UnknownTypeError(difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5))
 
 
-def set_template_version(slug: str, *, version: int, now: datetime) -> None:
+def set_template_version(
+    slug: str, *, version: int, now: datetime, emergency: EmergencyChangeDocument | None = None
+) -> None:
     """Set the template version for new notifications. Raises UnknownTypeError."""
-    result = NOTIFICATION_TYPES().update_one(
-        {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
-    )
+    update: dict[str, Any] = {"$set": {"template_version": version, "updated_at": now}}
+    if emergency is not None:
+        kept = {"$each": [emergency], "$slice": -MAX_CHANGES}
+        update["$push"] = {"emergency_changes": kept}
+    result = NOTIFICATION_TYPES().update_one({"_id": slug}, update)
     invalidate_types()
     if not result.matched_count:
         raise UnknownTypeError([])

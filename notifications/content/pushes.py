@@ -37,8 +37,7 @@ class Push:
     @property
     def has_changes(self) -> bool:
         """Whether its publication has an effect."""
-        is_changed = any(change.outcome is not TypeOutcome.UNCHANGED for change in self.types)
-        return is_changed or bool(self.design.changed)
+        return any(change.has_effect for change in self.types) or bool(self.design.changed)
 
 
 def plan(new: Sequence[NewContent], items: Sequence[design_changes.Change]) -> Push:

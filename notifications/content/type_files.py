@@ -21,10 +21,11 @@ from domain.type_rules import Finding
 from notifications.documents.catalog import (
     NOTIFICATION_TYPES,
     TEMPLATE_VERSIONS,
+    EmergencyChangeDocument,
     NotificationTypeDocument,
 )
 
-from ..catalog import definitions, schemas, types
+from ..catalog import definitions, emergencies, schemas, types
 from ..catalog.definitions import TypeRequest
 from ..catalog.designs import Design
 from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
@@ -45,6 +46,8 @@ class TypeContent:
     definition: Mapping[str, Any]
     parts: Parts
     version: int = SHIPPED_VERSION
+    emergency_changes: Sequence[EmergencyChangeDocument] = ()
+    """What staff have changed since the files were pushed, which is part of the rest."""
 
     @property
     def revision(self) -> str:
@@ -91,6 +94,11 @@ class Change:
     """Fields that make a critical or sensitive type less safe."""
 
     @property
+    def has_effect(self) -> bool:
+        """Whether its publication changes the type, or settles what staff changed of it."""
+        return self.outcome is not TypeOutcome.UNCHANGED or bool(self.content.emergency_changes)
+
+    @property
     def has_new_texts(self) -> bool:
         """Whether the texts differ from the published ones."""
         return bool(self.content.parts) and self.content.version < 0
@@ -114,6 +122,7 @@ def content_of(document: NotificationTypeDocument, parts: Parts) -> TypeContent:
         definition=definition_of(document),
         parts=parts,
         version=document.get("template_version") or SHIPPED_VERSION,
+        emergency_changes=emergencies.unpushed(document),
     )
 
 
@@ -310,24 +319,23 @@ def store_drafts(
 def publish(changes: Sequence[Change], *, now: datetime, session: ClientSession) -> None:
     """Store the definitions, and publish the texts, in a transaction.
 
-    Processes know them once :func:`types.invalidate_types` was called. Raises RevisionConflictError
-    if a type has changed since the changes were planned.
+    Files that are as the type was changed in an emergency have taken that over. Processes know them
+    once :func:`types.invalidate_types` was called. Raises RevisionConflictError if a type has
+    changed since the changes were planned.
     """
     conflicts = []
     for index, change in enumerate(changes):
-        if change.outcome is TypeOutcome.UNCHANGED:
+        if not change.has_effect:
             continue
         slug = change.content.slug
         found = NOTIFICATION_TYPES().find_one({"_id": slug}, session=session)
         if found != change.before:
             conflicts.append(index)
             continue
-        types.store_type(
-            slug,
-            {**change.fields, "template_version": change.content.version},
-            now=now,
-            session=session,
-        )
+        fields = {**change.fields, "template_version": change.content.version}
+        if found is not None and emergencies.unpushed(found):
+            fields["emergency_changes"] = emergencies.pushed(found, now=now)
+        types.store_type(slug, fields, now=now, session=session)
         if change.content.version != SHIPPED_VERSION:
             TEMPLATE_VERSIONS().update_one(
                 {"_id": templates.version_id(slug, change.content.version)},

@@ -58,6 +58,15 @@ class TypeAction(TypedDict):
     link: str | None
 
 
+class EmergencyChangeDocument(TypedDict):
+    """What staff changed, in :attr:`NotificationTypeDocument.emergency_changes`."""
+
+    reason: str
+    by: str
+    at: datetime
+    pushed_at: NotRequired[datetime | None]
+
+
 class ApprovedTemplate(TypedDict):
     """A WhatsApp template, in :attr:`NotificationTypeDocument.approved_templates`."""
 
@@ -101,6 +110,9 @@ class NotificationTypeDocument(TypedDict):
     layout: NotRequired[str | None]
     console_send: NotRequired[bool]
     approval: NotRequired[TypeApproval | None]
+    managed_by: NotRequired[str]
+    repository: NotRequired[str | None]
+    emergency_changes: NotRequired[list[EmergencyChangeDocument]]
     is_active: bool
     created_at: datetime
     updated_at: datetime

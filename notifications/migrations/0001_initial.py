@@ -10,6 +10,7 @@ import domain.retry
 import domain.states
 import domain.tables.table
 import notifications.models.broadcasts
+import notifications.models.catalog
 import notifications.models.notification
 import notifyproject.db.fields
 import notifyproject.db.indexes
@@ -127,6 +128,19 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='EmergencyChange',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('reason', models.CharField(max_length=300)),
+                ('by', models.CharField(max_length=160)),
+                ('at', models.DateTimeField()),
+                ('pushed_at', models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
             name='ErrorRecord',
             fields=[
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -217,6 +231,9 @@ class Migration(migrations.Migration):
                 ('layout', models.CharField(blank=True, max_length=64, null=True)),
                 ('console_send', models.BooleanField(default=False)),
                 ('approval', models.JSONField(blank=True, null=True)),
+                ('managed_by', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.states.ManagedBy), default=domain.states.ManagedBy['CONSOLE'], max_length=40)),
+                ('repository', models.CharField(blank=True, max_length=2048, null=True)),
+                ('emergency_changes', django_mongodb_backend.fields.EmbeddedModelArrayField(blank=True, default=list, editable=False, embedded_model=notifications.models.catalog.EmergencyChange)),
                 ('is_active', models.BooleanField(default=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
@@ -224,7 +241,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'notification_types',
                 'ordering': ('slug',),
-                'permissions': (('weaken_notificationtype', 'Can weaken critical and sensitive types'),),
+                'permissions': (('weaken_notificationtype', 'Can weaken critical and sensitive types'), ('override_notificationtype', 'Can change a type that is managed by code, with a reason and an alert')),
             },
         ),
         migrations.CreateModel(

@@ -3,11 +3,12 @@
 from typing import Any
 
 from django.db import models
-from django_mongodb_backend.fields import ArrayField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelArrayField
+from django_mongodb_backend.models import EmbeddedModel
 
 from domain.channels import Channel
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
-from domain.states import Category, Priority, SchemaMode
+from domain.states import Category, ManagedBy, Priority, SchemaMode
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 
 SLUG_LENGTH = 64
@@ -15,6 +16,19 @@ NAME_LENGTH = 120
 VARIABLE_LENGTH = 64
 NOTE_LENGTH = 200
 AUTHOR_LENGTH = 160
+URL_LENGTH = 2048
+REASON_LENGTH = 300
+
+
+class EmergencyChange(EmbeddedModel):
+    """What staff changed of a type that is managed by code."""
+
+    reason = models.CharField(max_length=REASON_LENGTH)
+    by = models.CharField(max_length=AUTHOR_LENGTH)
+    """As ``staff:ana``."""
+    at = models.DateTimeField()
+    pushed_at = optional_datetime()
+    """When the files were pushed, which settles it. Missing: since then, they haven't been."""
 
 
 class NotificationType(models.Model):
@@ -78,6 +92,14 @@ class NotificationType(models.Model):
     approval = models.JSONField(null=True, blank=True)
     """Which broadcasts another person approves: ``{"above": 500, "by": "approvers"}``; empty: only
     those that the setting for marketing names."""
+    managed_by = choice_field(ManagedBy, default=ManagedBy.CONSOLE)
+    """Where it is changed: in the console, or in files that are pushed."""
+    repository = optional_text(URL_LENGTH)
+    """Where the files are that it is pushed from; missing: managed by the console."""
+    emergency_changes = EmbeddedModelArrayField(
+        EmergencyChange, default=list, blank=True, editable=False
+    )
+    """The last changes by staff while it was managed by code."""
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -85,7 +107,13 @@ class NotificationType(models.Model):
     class Meta:
         db_table = "notification_types"
         ordering = ("slug",)
-        permissions = (("weaken_notificationtype", "Can weaken critical and sensitive types"),)
+        permissions = (
+            ("weaken_notificationtype", "Can weaken critical and sensitive types"),
+            (
+                "override_notificationtype",
+                "Can change a type that is managed by code, with a reason and an alert",
+            ),
+        )
 
     def __str__(self) -> str:
         return self.name

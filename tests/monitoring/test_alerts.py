@@ -25,7 +25,8 @@ from domain.states import DeliveryStatus
 from monitoring import alert_rules, alerts, incidents, rollup, rollup_state
 from monitoring.models import AlertKind
 from notifications.broadcasts import approvals
-from notifications.catalog import texts
+from notifications.catalog import texts, types
+from notifications.documents.catalog import EmergencyChangeDocument
 from notifications.intake import acceptance, requests
 from notifications.intake.requests import Caller
 from notifications.receipts import processor
@@ -522,6 +523,30 @@ def test_broadcast_sent_without_an_approval_opens_an_incident() -> None:
     evaluate(NOW + 64 * MINUTE)
     (incident,) = [item for item in found() if item["kind"] == AlertKind.APPROVAL_OVERRIDDEN]
     assert not incident["is_open"]
+
+
+def test_each_change_of_a_type_in_an_emergency_opens_an_incident() -> None:
+    for minute, reason in enumerate(["The price is wrong.", "The link is wrong, too."]):
+        emergency: EmergencyChangeDocument = {
+            "reason": reason,
+            "by": "staff:ana",
+            "at": NOW + minute * MINUTE,
+        }
+        types.set_template_version("order_shipped", version=0, now=NOW, emergency=emergency)
+        collection("notification_types").update_one(
+            {"_id": "order_shipped"}, {"$set": {"emergency_changes.0.pushed_at": NOW}}
+        )
+        evaluate(NOW + minute * MINUTE)
+    opened = [item for item in found() if item["kind"] == AlertKind.EMERGENCY_CHANGE]
+    assert [item["title"] for item in opened] == [
+        "The type order_shipped was changed in an emergency"
+    ] * 2
+    assert opened[1]["detail"] == (
+        f"At {NOW + MINUTE:%Y-%m-%d %H:%M} UTC, by staff:ana. The link is wrong, too."
+    )
+    evaluate(NOW + 62 * MINUTE)
+    evaluate(NOW + 65 * MINUTE)
+    assert not any(item["is_open"] for item in found() if item["kind"] == opened[0]["kind"])
 
 
 def test_task_evaluates_the_rules() -> None:

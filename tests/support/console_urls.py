@@ -146,15 +146,15 @@ def _patterns(resolver: URLResolver, *, inside: bool = False) -> Iterator[URLPat
             yield pattern
 
 
-def addresses_with(value: str) -> list[str]:
-    """Return each URL of the console that has variables, filled with this value or a number."""
+def addresses_with(value: str, *, number: int = 999) -> list[str]:
+    """Return each URL of the console that has variables, filled with this value or this number."""
     addresses = set()
     for pattern in _patterns(get_resolver()):
         converters = pattern.pattern.converters
         if not converters or pattern.name is None:
             continue
         values = {
-            name: 999 if isinstance(converter, IntConverter) else value
+            name: number if isinstance(converter, IntConverter) else value
             for name, converter in converters.items()
         }
         with suppress(NoReverseMatch):

@@ -1,7 +1,7 @@
 """Types with their texts as one value: revisions, conflicts, and sets that are stored together."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from typing import Any
 
@@ -14,6 +14,7 @@ from notifications.catalog import types
 from notifications.catalog.definitions import MAX_ACTIONS, TRANSIENT, TypeRequest
 from notifications.catalog.shipped_types import shipped_types
 from notifications.content import pushes, templates, type_files
+from notifications.documents.catalog import EmergencyChangeDocument
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
 from tests.support.mongo.ending_writes import Ended, ending
@@ -54,6 +55,10 @@ def sent(file: dict[str, Any], **definition: Any) -> dict[str, Any]:
 def outcomes(answer: Answer) -> list[str]:
     assert answer.status_code == 200, answer.content
     return [result["outcome"] for result in answer.json()["results"]]
+
+
+def stored_type(slug: str) -> Any:
+    return collection("notification_types").find_one({"_id": slug})
 
 
 def stored_types() -> list[Any]:
@@ -111,6 +116,8 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
         "brand": "acme",
         "layout": "main",
         "console_send": True,
+        "managed_by": "code",
+        "repository": "https://git.example.com/acme/notify",
         "sensitive_variables": [],
         "is_active": False,
     }
@@ -129,6 +136,35 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
     body = app.get("/types/parcel_lost").json()
     assert outcomes(push(app, sent(file))) == ["unchanged"]
     assert app.get("/types/parcel_lost").json() == body
+
+
+def test_push_settles_what_staff_changed_in_an_emergency(app: App) -> None:
+    """Also one that changes nothing more, since the files have taken it over."""
+    by_code = {"managed_by": "code", "repository": "https://git.example.com/acme/notify"}
+    file = {**PARCEL, "definition": PARCEL["definition"] | by_code}
+    assert outcomes(push(app, file)) == ["created"]
+    pulled = read(app)["parcel_lost"]
+    assert pulled["emergency_changes"] == []
+    parts = {"default": {"subject": "Found", "body": "We found it."}}
+    assert app.post("/types/parcel_lost/templates", {"parts": parts}).status_code == 201
+    emergency: EmergencyChangeDocument = {
+        "reason": "The text is wrong.",
+        "by": "staff:ana",
+        "at": datetime(2026, 11, 29, 1, 0, tzinfo=UTC),
+    }
+    templates.publish_version(type_slug="parcel_lost", number=2, now=utc_now(), emergency=emergency)
+    assert push(app, sent(pulled)).status_code == 409
+    file = read(app)["parcel_lost"]
+    assert file["emergency_changes"] == [
+        {"reason": "The text is wrong.", "by": "staff:ana", "at": "2026-11-29T01:00:00Z"}
+    ]
+    assert outcomes(push(app, sent(file), publish=False)) == ["unchanged"]
+    assert outcomes(push(app, sent(file), dry_run=True)) == ["unchanged"]
+    assert read(app)["parcel_lost"] == file
+    assert outcomes(push(app, sent(file))) == ["unchanged"]
+    assert read(app)["parcel_lost"] == {**file, "emergency_changes": []}
+    (kept,) = stored_type("parcel_lost")["emergency_changes"]
+    assert kept.keys() == {"reason", "by", "at", "pushed_at"}
 
 
 def test_sensitive_variable_is_in_the_files_where_it_was_given(app: App) -> None:

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -18,6 +19,8 @@ from access.models import Scope
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.shipped_types import FOLDER, shipped_types
+from notifications.content import templates
+from notifications.documents.catalog import EmergencyChangeDocument
 from notifyproject.db.collections import collection
 from notifyproject.wsgi import application
 from tests.support.clients.api import App, new_app
@@ -207,6 +210,42 @@ parcel_lost: conflict: changed on the server since the last pull
     assert parcel("push", "--publish", "--force", "parcel_lost") == 0
     assert app.get("/types/parcel_lost").json()["description"] == ""
     assert parcel("push", "--publish", "parcel_lost") == 0
+
+
+def test_emergency_change_is_a_conflict_with_its_reason(parcel: Notify, app: App) -> None:
+    by_code = "managed_by: code\nrepository: https://git.example.com/acme/notify\n"
+    parcel.write("parcel_lost", "type.yaml", PARCEL + by_code)
+    assert parcel("push", "--publish") == 0
+    parts = {"default": {"subject": "Lost: {{ parcel }}", "body": "We found it."}}
+    version = app.post("/types/parcel_lost/templates", {"parts": parts})
+    emergency: EmergencyChangeDocument = {
+        "reason": "The text is wrong.",
+        "by": "staff:ana",
+        "at": datetime(2026, 11, 29, 1, 0, tzinfo=UTC),
+    }
+    templates.publish_version(
+        type_slug="parcel_lost",
+        number=version.json()["number"],
+        now=utc_now(),
+        emergency=emergency,
+    )
+    line = (
+        "Changed on the server in an emergency, 2026-11-29T01:00:00Z by staff:ana: "
+        "The text is wrong.\n"
+    )
+    assert parcel("diff", "--exit-code", "parcel_lost") == 1
+    head = f"parcel_lost: changed\n{line}--- server/parcel_lost/body.txt\n"
+    assert parcel.out.startswith(head), parcel.out
+    parcel.write("parcel_lost", "body.txt", "We are very sorry.\n")
+    assert parcel("push", "--publish", "parcel_lost") == 3
+    assert f"since the last pull\n{line}--- pulled/parcel_lost/body.txt\n" in parcel.out
+    assert parcel("pull", "parcel_lost") == 3
+    assert line in parcel.out
+    assert parcel("pull", "--force", "parcel_lost") == 0
+    assert (parcel("push", "--publish", "parcel_lost"), parcel.out) == (0, "")
+    parcel.write("parcel_lost", "body.txt", "We are sorry again.\n")
+    assert parcel("diff", "parcel_lost") == 0
+    assert "emergency" not in parcel.out
 
 
 def test_change_on_the_server_during_a_diff_is_a_conflict(parcel: Notify) -> None:

@@ -78,6 +78,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
         "schema_mode": st.sampled_from([SchemaMode.WARN.value, SchemaMode.OFF.value]),
         "sensitive_variables": st.just(["days"]),
         "console_send": st.just(True),
+        "managed_by": st.just("console"),
         "is_active": st.just(False),
     }
     return draw(

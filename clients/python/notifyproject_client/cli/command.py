@@ -289,8 +289,11 @@ def _pull(run: _Run) -> int:
             is_changed_here = known is None or digest(here.content) != known.files
             is_changed_there = known is None or of_server.revision != known.revision
             if is_changed_here and is_changed_there:
-                run.say(here, "conflict: changed in the files and on the server",
-                        run.three_way_difference(item, here))  # fmt: skip
+                run.say(
+                    here,
+                    "conflict: changed in the files and on the server",
+                    of_server.emergencies + run.three_way_difference(item, here),
+                )
                 code = CONFLICT
                 continue
             if is_changed_here:
@@ -327,8 +330,8 @@ def _diff(run: _Run) -> int:
         present = there.get(each.item.key)
         if each.outcome != "unchanged":
             is_different = True
-            difference = run.difference(present.item if present else None, each.item)
-            run.say(each.item, each.outcome, difference)
+            text = run.difference(present.item if present else None, each.item)
+            run.say(each.item, each.outcome, (present.emergencies if present else "") + text)
     if only_there := sorted(run.chosen.of(there).keys() - run.local.keys()):
         run.warn(f"Only on the server, and left as they are: {', '.join(only_there)}.")
     return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
@@ -448,7 +451,9 @@ def _report_conflict(run: _Run, changed: Sequence[Item]) -> int:
     there = run.server.items()
     for here in changed:
         present = there.get(here.key)
-        text = run.three_way_difference(present.item, here) if present else ""
+        text = ""
+        if present:
+            text = present.emergencies + run.three_way_difference(present.item, here)
         last = "pull, push, or promotion" if run.source else "pull"
         run.say(here, f"conflict: changed on the server since the last {last}", text)
     run.warn(

@@ -45,6 +45,16 @@ class ServerItem:
     revision: str
     outcome: str = "unchanged"
     version: int | None = None
+    emergency_changes: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def emergencies(self) -> str:
+        """What staff have changed of it in emergencies since the last push, in lines."""
+        return "".join(
+            f"Changed on the server in an emergency, {each['at']} by {each['by']}: "
+            f"{each['reason']}\n"
+            for each in self.emergency_changes
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,4 +197,5 @@ def _server_item(kind: Kind, found: Mapping[str, Any]) -> ServerItem:
         revision=found["revision"],
         outcome=found.get("outcome", "unchanged"),
         version=found.get("version"),
+        emergency_changes=found.get("emergency_changes", ()),
     )
