@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
-from .widgets.links import MAY_SEND, START
+from .widgets.links import MAY_SEND, MAY_SEND_FILE, START, START_FILE
 
 _BADGES = {
     "production": ("Production", "danger"),
@@ -99,6 +99,12 @@ NAVIGATION = (
             icon="edit_note",
             url_name=START,
             permission=MAY_SEND,
+        ),
+        MenuItem(
+            title="Send to a file",
+            icon="upload",
+            url_name=START_FILE,
+            permission=MAY_SEND_FILE,
         ),
         menu_item("Broadcasts", "campaign", "notifications_broadcast"),
         menu_item(

@@ -16,6 +16,7 @@ urlpatterns = [
     path("admin/refresh/", include("console.home")),
     path("admin/alerts/", include("console.own_alerts")),
     path("admin/send/", include("console.sending.page")),
+    path("admin/files/", include("console.files.urls")),
     path("admin/", admin.site.urls),
     path("", include("api.urls")),
 ]

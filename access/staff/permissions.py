@@ -18,8 +18,9 @@ ROLE_SUMMARIES = {
     "views.",
     "support": "Finds messages and recipients, corrects an address, and sends or resends one "
     "message.",
-    "operator": "Sees what viewers see. Sends, retries, resends, cancels, pauses providers, "
-    "reveals addresses, suppresses addresses, and runs bulk operations.",
+    "operator": "Sees what viewers see. Sends, also to a file of recipients, retries, resends, "
+    "cancels, pauses providers, reveals addresses, suppresses addresses, and runs bulk "
+    "operations.",
     "approver": "Sees what viewers see. Approves and rejects broadcasts that others wrote.",
     "admin": "Everything: also accounts, roles, API clients, types, limits, erasure, and export.",
 }
@@ -40,6 +41,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.resend_notification",
         "notifications.resend_several",
         "notifications.send_one",
+        "notifications.send_file",
         "notifications.retry_notification",
         "notifications.cancel_notification",
         "notifications.reschedule_notification",

@@ -45,7 +45,11 @@ class BroadcastAdmin(ReadOnlyAdmin):
     )
     list_display_links = ("created", "broadcast")
     empty_title = "No broadcasts"
-    empty_text = "A client creates one by the API: one request for an audience of any size."
+    list_before_template = "console/broadcasts/list_before.html"
+    empty_text = (
+        "A client creates one by the API: one request for an audience of any size. Staff send to "
+        "the rows of a file."
+    )
     list_filter = (BroadcastStatusFilter, ClientFilter, CreatedFilter)
     ordering = ("-created_at", "-id")
     list_fullwidth = True

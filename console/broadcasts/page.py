@@ -6,7 +6,9 @@ from typing import Any
 from bson import ObjectId
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
+from access.clients import registry
 from domain.states import BroadcastStatus
 from notifications.broadcasts import repository
 from notifications.broadcasts.requests import request_of
@@ -16,6 +18,7 @@ from notifications.models import Broadcast
 from ..texts.labels import STATUS_LABELS, broadcast_state, code_label
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, render_page
+from ..widgets.links import FILE_ROWS, MAY_SEND_FILE
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
 from .approval import approval_context
 from .labels import audience_label, summarize
@@ -67,8 +70,9 @@ def _context(request: HttpRequest, document: BroadcastDocument) -> dict[str, Any
             for action in BROADCAST_ACTIONS
             if document["status"] in action.statuses and request.user.has_perm(action.permission)
         ],
-        "progress": _progress(document),
-        "status_counts": _status_counts(document["_id"]),
+        "progress": progress_of(document),
+        "status_counts": status_counts(document["_id"]),
+        "rows_url": _rows_url(request, document),
         "may_see_notifications": request.user.has_perm("notifications.view_notification"),
         "skipped": [
             ("Skipped", SKIPPED_MEANING, _skip_reasons(document["skipped"])),
@@ -82,7 +86,16 @@ def _context(request: HttpRequest, document: BroadcastDocument) -> dict[str, Any
     }
 
 
-def _progress(document: BroadcastDocument) -> dict[str, Any]:
+def _rows_url(request: HttpRequest, document: BroadcastDocument) -> str:
+    """Return the URL of the rows of a file that staff sent; nothing for another broadcast."""
+    if "file_id" not in document or not request.user.has_perm(MAY_SEND_FILE):
+        return ""
+    is_own = document["client_id"] == registry.find_client(registry.CONSOLE_CLIENT)
+    return reverse(FILE_ROWS, args=[document["_id"]]) if is_own else ""
+
+
+def progress_of(document: BroadcastDocument) -> dict[str, Any]:
+    """Return how much of its audience a broadcast has processed, as a text and a share."""
     left_out = (document["skipped"], document["rejected"])
     count = document["accepted"] + sum(
         reason["count"] for reasons in left_out for reason in reasons.values()
@@ -103,7 +116,7 @@ def _skip_reasons(stored: Mapping[str, SkippedRecipients]) -> list[dict[str, Any
     ]
 
 
-def _status_counts(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
+def status_counts(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
     """Return the number of notifications in each status, or None if there are too many."""
     counts = repository.count_by_status(broadcast_id)
     if counts is None:

@@ -134,7 +134,7 @@ def _preview_or_send(
     try:
         asked = form.request()
         caller = _caller(key=key)
-        if is_confirmed and request.POST.get("version") == _version(form.document):
+        if is_confirmed and request.POST.get("version") == version_of(form.document):
             return _sent(request, acceptance.accept(asked, caller=caller, now=utc_now()))
         shown = _preview(request, asked, caller)
     except InvalidRequestError as refused:
@@ -208,7 +208,8 @@ def _preview(request: HttpRequest, asked: NotificationRequest, caller: Caller) -
     )
 
 
-def _version(document: NotificationTypeDocument) -> str:
+def version_of(document: NotificationTypeDocument) -> str:
+    """Return the version of a type's template, as a form carries it."""
     return str(document.get("template_version") or 0)
 
 
@@ -305,7 +306,7 @@ def _preview_page(
         is_masked=bool(form.document["sensitive_variables"]),
         at=shown.notification.scheduled_at,
         is_time_adjusted=shown.is_time_adjusted,
-        version=_version(form.document),
+        version=version_of(form.document),
         action=f"?{urlencode({'key': key})}",
     )
 

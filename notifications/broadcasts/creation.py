@@ -57,17 +57,22 @@ def create(
     *,
     caller: Caller,
     author: Actor | None = None,
+    file_check: int | None = None,
     now: datetime,
 ) -> CreatedBroadcast:
     """Validate, store, and enqueue a broadcast, once per idempotency key.
 
     It awaits an approval if its type or the caller's key wants one. ``author`` is the member of
-    staff who wrote it, by default the client.
+    staff who wrote it, by default the client. ``file_check`` is the check of its file that was
+    seen; another one is refused.
 
     Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
-        return _store(validate(request, caller=caller, now=now), caller, author, now)
+        unrepeated = validate(request, caller=caller, now=now)
+        if file_check is not None and unrepeated.get("file_check") != file_check:
+            raise InvalidRequestError([FieldProblem("/audience/file", "changed", CHANGED_FILE)])
+        return _store(unrepeated, caller, author, now)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None

@@ -32,6 +32,7 @@ class AudienceFileDocument(TypedDict):
 
     _id: ObjectId
     client_id: ObjectId
+    uploaded_by: NotRequired[str]
     is_test: NotRequired[bool]
     type: str
     size: int

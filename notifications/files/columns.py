@@ -16,6 +16,8 @@ FIELDS = (USER_ID, *RECIPIENT_FIELDS)
 DATA = "data."
 """Begins the target of a column that is data, such as ``data.amount``."""
 IGNORED = ""
+PROBLEM = "problem"
+"""The last column of a download of wrong rows."""
 SAMPLE = 100
 """Rows from which a column without a known name is guessed."""
 _MOST = 0.8
@@ -59,6 +61,22 @@ class TypeData:
 def _plain(name: str) -> str:
     """Return a name without case, blanks, underscores, and punctuation."""
     return _UNNAMED.sub("", name).casefold()
+
+
+def own_header(header: Sequence[str], *, data: TypeData) -> Sequence[str]:
+    """Return a header without the column that a download of wrong rows adds.
+
+    Corrected and uploaded again, a file has the columns that it had.
+    """
+    is_added = len(header) > 1 and header[-1] == PROBLEM and PROBLEM not in data.properties
+    return header[:-1] if is_added else header
+
+
+def fitted(known: Sequence[str] | None, header: Sequence[str]) -> list[str] | None:
+    """Return the columns of an earlier file for one with the same own header."""
+    if known is None:
+        return None
+    return [*known, *[IGNORED] * len(header)][: len(header)]
 
 
 def guess(header: Sequence[str], rows: Iterable[Sequence[str]], *, data: TypeData) -> list[str]:

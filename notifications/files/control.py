@@ -42,10 +42,13 @@ class CreatedFile:
     is_replayed: bool  # The idempotency key was already used for this file
 
 
-def create(request: NewFileRequest, *, caller: Caller, now: datetime) -> CreatedFile:
+def create(
+    request: NewFileRequest, *, caller: Caller, uploaded_by: str | None = None, now: datetime
+) -> CreatedFile:
     """Store a file without content, once per idempotency key.
 
-    Raises InvalidRequestError, KeyReusedError, InvalidStateError, and PyMongoError.
+    ``uploaded_by`` is the member of staff whose it is, if it isn't a client's. Raises
+    InvalidRequestError, KeyReusedError, InvalidStateError, and PyMongoError.
     """
     fingerprint = idempotency.fingerprint_of(request, kind=b"file")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
@@ -64,6 +67,7 @@ def create(request: NewFileRequest, *, caller: Caller, now: datetime) -> Created
         type_slug=type_slug,
         size=request.size,
         is_test=caller.is_test,
+        uploaded_by=uploaded_by,
         now=now,
     )
     existing = idempotency.reserve(

@@ -64,7 +64,13 @@ def chunk_size(size: int, number: int) -> int:
 
 
 def new_document(
-    *, client_id: ObjectId, type_slug: str, size: int, is_test: bool, now: datetime
+    *,
+    client_id: ObjectId,
+    type_slug: str,
+    size: int,
+    is_test: bool,
+    uploaded_by: str | None = None,
+    now: datetime,
 ) -> AudienceFileDocument:
     """Return the document of a file that isn't uploaded yet."""
     document: AudienceFileDocument = {
@@ -89,6 +95,8 @@ def new_document(
     }
     if is_test:
         document["is_test"] = True
+    if uploaded_by is not None:
+        document["uploaded_by"] = uploaded_by
     return document
 
 

@@ -111,12 +111,15 @@ def _read(lease: FileLease, clock: Clock) -> bool:
     new_head = Head(name=name, sheet=table.sheet, header=table.header)
     parts.write_head(lease.id, new_head, until=until)
     client_id = document["client_id"]
-    header = "\0".join(table.header).encode(errors="replace")
-    header_digest = repository.digest_of(client_id, "header", header)
-    chosen = document.get("columns") or repository.known_columns(
-        client_id, type_slug=document["type"], header_digest=header_digest
-    )
     data = type_data.read(document["type"])
+    header = "\0".join(columns.own_header(table.header, data=data)).encode(errors="replace")
+    header_digest = repository.digest_of(client_id, "header", header)
+    chosen = document.get("columns") or columns.fitted(
+        repository.known_columns(
+            client_id, type_slug=document["type"], header_digest=header_digest
+        ),
+        table.header,
+    )
     changes = {
         "status": F.CHECKING.value,
         "format": table.format.value,

@@ -367,7 +367,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'broadcasts',
                 'ordering': ('-created_at', '-id'),
-                'permissions': (('pause_broadcast', 'Can pause'), ('resume_broadcast', 'Can resume'), ('cancel_broadcast', 'Can cancel, with its pending deliveries'), ('submit_broadcast', 'Can ask for the approval of a draft'), ('approve_broadcast', 'Can approve and reject what others wrote'), ('override_broadcast', 'Can send without an approval, with a reason and an alert')),
+                'permissions': (('send_file', 'Can send to a file of recipients'), ('pause_broadcast', 'Can pause'), ('resume_broadcast', 'Can resume'), ('cancel_broadcast', 'Can cancel, with its pending deliveries'), ('submit_broadcast', 'Can ask for the approval of a draft'), ('approve_broadcast', 'Can approve and reject what others wrote'), ('override_broadcast', 'Can send without an approval, with a reason and an alert')),
                 'indexes': [notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='brc_created'), notifyproject.db.indexes.MongoIndex('client_id', '-created_at', '-_id', name='brc_client_created'), notifyproject.db.indexes.MongoIndex('due_at', name='brc_due', partial={'due_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('status', '-created_at', '-_id', name='brc_awaiting', partial={'status': 'awaiting_approval'}), notifyproject.db.indexes.MongoIndex('approval.overridden_at', name='brc_overridden', partial={'approval.overridden_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='brc_purge')],
             },
         ),
@@ -749,6 +749,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('client_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('uploaded_by', models.CharField(blank=True, max_length=64, null=True)),
                 ('is_test', models.BooleanField(default=False)),
                 ('type', models.CharField(max_length=64)),
                 ('size', models.IntegerField()),

@@ -100,6 +100,7 @@ class Broadcast(models.Model):
         db_table = "broadcasts"
         ordering = ("-created_at", "-id")
         permissions = (
+            ("send_file", "Can send to a file of recipients"),
             ("pause_broadcast", "Can pause"),
             ("resume_broadcast", "Can resume"),
             ("cancel_broadcast", "Can cancel, with its pending deliveries"),

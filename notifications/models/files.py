@@ -19,6 +19,8 @@ class AudienceFile(models.Model):
     """A file of recipients. What personal data it has is in its parts."""
 
     client_id = ObjectIdField()
+    uploaded_by = optional_text(64)
+    """The ID of the member of staff; missing for a file of an API client."""
     is_test = models.BooleanField(default=False)
     type = models.CharField(max_length=64)
     """The type whose schema the rows are checked against."""

@@ -156,6 +156,8 @@ BULK_OLDEST_DUE = timedelta(minutes=10)
 
 # The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+# Uploads aren't written to the disk, where they would be unencrypted. A larger one is left out.
+FILE_UPLOAD_HANDLERS = ("django.core.files.uploadhandler.MemoryFileUploadHandler",)
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["access.clients.authentication.KeyAuthentication"],

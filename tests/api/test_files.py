@@ -90,7 +90,7 @@ def define_text_type(app: App) -> None:
 def lines(answer: Answer) -> list[list[str]]:
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
-    return list(csv.reader(answer.getvalue().decode().splitlines()))
+    return list(csv.reader(answer.getvalue().decode("utf-8-sig").splitlines()))
 
 
 def wrong_rows(app: App, file_id: str) -> list[list[str]]:

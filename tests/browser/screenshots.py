@@ -37,6 +37,8 @@ from notifyproject.platform import cache, valkey
 from providers import registry
 from tests.browser.screen import Screen
 from tests.browser.test_inbox_elements import Site, site
+from tests.support.clients.console import signed_in
+from tests.support.factories import console_files, files
 from tests.support.factories.broadcasts import begun, recipients, topic
 from tests.support.factories.demo_day import store_day
 
@@ -115,6 +117,15 @@ def test_design_is_taken(screen: Screen) -> None:
     types.define_type("order_shipped", {"brand": "acme"}, now=utc_now())
     screen.sign_in()
     _take(screen, "design", reverse(DESIGN_ITEM, args=[Kind.BRAND, "acme"]))
+
+
+def test_check_of_a_file_is_taken(screen: Screen) -> None:
+    console_files.allow()
+    screen.sign_in()
+    client = signed_in(StaffUser.objects.get(username="maria"))
+    wrong = (files.row(7, "joana.example.com"), files.row(8, "none"), files.row(1))
+    file_id = console_files.checked(client, files.csv_of(*files.rows(17), *wrong))
+    _take(screen, "file_check", console_files.url(file_id, "check/"))
 
 
 def _take(screen: Screen, name: str, path: str) -> None:

@@ -21,7 +21,7 @@ from tests.support.samples import sampled
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-ROLES = ("nobody", "viewer", "support", "operator", "admin")
+ROLES = ("nobody", "viewer", "support", "operator", "approver", "admin")
 METHODS = ("GET", "POST", "DELETE")
 VERBS = {
     "changelist": "view",
@@ -74,7 +74,8 @@ def named_pages() -> dict[str, str]:
     named = {**dict.fromkeys(READS, ""), **READ_PERMISSIONS, **CHANGES, **FORMS}
     found = {_path(name): needed for name, needed in named.items() if name not in NOT_ASKED}
     sending = [reverse(name, kwargs=values) for name, values in SENDING.items()]
-    return found | dict.fromkeys(sending, "notifications.send_one")
+    files = dict.fromkeys(console_urls.file_paths(), "notifications.send_file")
+    return found | dict.fromkeys(sending, "notifications.send_one") | files
 
 
 def _path(name: str) -> str:

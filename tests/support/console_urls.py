@@ -9,6 +9,8 @@ from django.contrib.admin.utils import quote
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
+from console.files import urls as file_urls
+
 NOBODY = "0" * 24
 """An ID that doesn't exist."""
 READS = frozenset(
@@ -112,6 +114,9 @@ SENDING = {
 }
 """Names of the URLs of one message, which are outside the admin's namespace, and their values.
 Each needs the permission ``notifications.send_one``."""
+FILES = ("send-file", *(name for _, name in file_urls.PAGES.values()))
+"""Names of the URLs of files of recipients. Each needs the permission
+``notifications.send_file``."""
 REAUTHENTICATED = frozenset(
     {
         "access_apiclient_issue_key",
@@ -162,9 +167,19 @@ def addresses_with(value: str, *, number: int = 999) -> list[str]:
     return sorted(addresses)
 
 
+def file_paths() -> list[str]:
+    """Return the path of each page of files, for a file that doesn't exist."""
+    return [reverse(name, args=() if name == "send-file" else (NOBODY,)) for name in FILES]
+
+
 def page_paths() -> list[str]:
     """Return each path that may be a page: of every model with its first object, and all others."""
-    found = {reverse("admin:index"), reverse("own-alerts"), reverse("send-one")}
+    found = {
+        reverse("admin:index"),
+        reverse("own-alerts"),
+        reverse("send-one"),
+        reverse("send-file"),
+    }
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         first = model._default_manager.first()
