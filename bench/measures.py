@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import console_pages, draining, environment, posting, volume
+from . import audience_files, console_pages, draining, environment, posting, volume
 from .environment import Bench
 from .figures import Figure
 from .processes import cpu_times
@@ -40,6 +40,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Figure]:
         "sms": (draining.measure_sms, {"count": count // 5, "rounds": rounds}),
         "webpush": (draining.measure_web_push, {"count": count // 5, "rounds": rounds}),
         "rooms": (draining.measure_rooms, {"count": count // 5, "rounds": rounds}),
+        "file": (audience_files.measure_files, {"rows": arguments.rows}),
         "sizes": (draining.measure_sizes, {"count": count}),
     }
     with environment.run_environment() as bench:

@@ -4,7 +4,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -237,39 +237,48 @@ def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> It
     """Measure S7: the time from POST to provider at a steady rate, all on this machine."""
     timed = {"SENDGRID_URL": f"{bench.http.url}/timed"}
     with environment.run_workers(bench, environment=timed), run_service(bench) as web:
-        _post_at_rate(web, WARM_UP_COUNT)
+        post_at_rate(web, WARM_UP_COUNT)
         wait_until(draining.is_all_final, timeout=60, what="the warm-up was not sent")
-        posted = _post_at_rate(web, seconds * RATE)
+        posted = post_at_rate(web, seconds * RATE)
         wait_until(draining.is_all_final, timeout=60, what="not everything was sent")
-    arrivals = bench.http.arrivals()
-    sent = collection("notifications").find({"_id": {"$in": list(posted)}}, {"delivery": 1})
-    waits = sorted(
-        arrivals[document["delivery"][0]["provider_message_id"]] - posted[document["_id"]]
-        for document in sent
-    )
-    if len(waits) != seconds * RATE:
-        raise RuntimeError(f"{len(waits)} of {seconds * RATE} have arrived")
-    log_progress(f"the slowest: {1000 * waits[-1]:.0f} ms")
+    found = waits(bench, posted)
+    log_progress(f"the slowest: {1000 * found[-1]:.0f} ms")
     for percent, limit in ((50, 50), (99, 500)):
         yield Figure(
             key=f"S7 p{percent}",
             label=f"POST → provider at {RATE}/s for {seconds} s, p{percent}",
             unit="ms",
-            ours=1000 * waits[len(waits) * percent // 100],
+            ours=1000 * found[len(found) * percent // 100],
             goals=(at_most(limit),),
             note="from the instant the caller begins its POST; the provider's own clock",
         )
 
 
-def _post_at_rate(web: WebServer, count: int) -> dict[ObjectId, float]:
+def waits(bench: Bench, posted: Mapping[ObjectId, float]) -> list[float]:
+    """Return the sorted seconds from the POST of each mail to its arrival at the provider."""
+    arrivals = bench.http.arrivals()
+    sent = collection("notifications").find({"_id": {"$in": list(posted)}}, {"delivery": 1})
+    found = sorted(
+        arrivals[document["delivery"][0]["provider_message_id"]] - posted[document["_id"]]
+        for document in sent
+    )
+    if len(found) != len(posted):
+        raise RuntimeError(f"{len(found)} of {len(posted)} have arrived")
+    return found
+
+
+def post_at_rate(
+    web: WebServer, count: int, *, body: Body = mail.request_body, rate: float = RATE
+) -> dict[ObjectId, float]:
+    """Post mails at a rate. Return the time of each POST by the notification's ID."""
     started: dict[ObjectId, float] = {}
     lock = threading.Lock()
     start = time.monotonic()
 
     def post(number: int) -> None:
-        time.sleep(max(start + number / RATE - time.monotonic(), 0))
+        time.sleep(max(start + number / rate - time.monotonic(), 0))
         at = time.time()
-        answer = web.post(http, json.dumps(mail.request_body(number)).encode())
+        answer = web.post(http, json.dumps(body(number)).encode())
         with lock:
             started[ObjectId(answer.json()["id"])] = at
 

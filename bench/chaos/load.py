@@ -222,9 +222,10 @@ def change_until_done(client: Client, path: str, body: Body | None = None) -> No
         time.sleep(FIRST_PAUSE)
 
 
-def send_file(client: Client, file_id: str, *, type_slug: str) -> None:
+def send_file(client: Client, file_id: str, *, type_slug: str, **fields: Any) -> None:
     """Send a checked file: a message for each good row."""
-    body = {"type": type_slug, "audience": {"file": file_id, "skip_wrong_rows": True}}
+    audience = {"file": file_id, "skip_wrong_rows": True}
+    body = {"type": type_slug, "audience": audience, **fields}
     call_until_done(client, "POST", "/broadcasts", body, **{"Idempotency-Key": file_id})
 
 

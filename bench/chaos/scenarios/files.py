@@ -93,7 +93,8 @@ class FilesRun:
 
     def _start(self, file_id: str) -> None:
         self.begin("send")
-        send_file(self.installation.client, file_id, type_slug=TYPE)
+        # What was in a killed worker's hands waits for a receipt, of low priority for long.
+        send_file(self.installation.client, file_id, type_slug=TYPE, priority="high")
         wait_until(
             lambda: self._count(file_id) > 0,
             timeout=STEP_SECONDS,
