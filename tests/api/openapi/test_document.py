@@ -126,7 +126,8 @@ def test_field_with_fixed_values_is_an_enum_in_every_structure(described: Any) -
     fixed = {name for _, name, text in texts if "enum" in text}
     assert fixed >= {"channel", "channels", "status", "priority", "category", "platform", "event"}
     # The type of a notification is an open vocabulary, unlike that of a callback event. A snooze
-    # ends at a time, and a plan at a goal. People word the reasons of an approval.
+    # ends at a time, and a plan at a goal. People word the reasons of an approval and of an
+    # emergency change, which somebody makes.
     others = {
         f"{structure}.{name}"
         for structure, name, text in texts
@@ -135,6 +136,8 @@ def test_field_with_fixed_values_is_an_enum_in_every_structure(described: Any) -
     assert others == {
         "ApprovalView.reason",
         "ChannelPreviewView.reason",
+        "EmergencyChangeView.by",
+        "EmergencyChangeView.reason",
         "RefuseRequest.reason",
         "SnoozeRequest.until",
     }
