@@ -69,6 +69,7 @@ StateFilter = choice_filter(
     condition=lambda value: {"is_open": value == "open"},
 )
 _PAGES_OF_KINDS: Mapping[str, tuple[str, str]] = {
+    AlertKind.SAVED_VIEW: ("Show the views", "admin:analytics_savedview_changelist"),
     AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
     AlertKind.ROLLUP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
     AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
