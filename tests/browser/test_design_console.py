@@ -1,4 +1,4 @@
-"""Brands, layouts, and partials in a browser: previewed, guarded, and restored."""
+"""Brands, layouts, and partials in a browser: edited with a live preview, by the keyboard alone."""
 
 from typing import Any
 
@@ -50,6 +50,45 @@ def mail(screen: Screen) -> FrameLocator:
     return screen.page.frame_locator(".stage iframe")
 
 
+def test_brand_is_made_with_a_live_preview(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    screen.choose("Design")
+    check(screen)
+    screen.reach(page.get_by_role("link", name="New brand")).click()
+    screen.wait_for_scripts()
+    page.get_by_label("ID", exact=True).fill("acme")
+    page.get_by_label("Name", exact=True).fill("Acme Travel")
+    page.get_by_label("Type", exact=True).select_option("order_shipped")
+    expect(mail(screen).locator(".footer")).to_contain_text("Acme Travel")
+    page.get_by_label("Footer").fill("1 High Street, Lisbon")
+    expect(mail(screen).locator(".footer")).to_contain_text("1 High Street, Lisbon")
+    page.get_by_label("Text, light", exact=True).fill("#c0c0c0")
+    expect(mail(screen).locator(".card")).to_have_css("color", "rgb(192, 192, 192)")
+    expect(page.locator("#contrast li").first).to_contain_text("1.8")
+    expect(page.locator("#contrast li").first).to_contain_text("Low")
+    check(screen)
+    page.get_by_label("Text, light", exact=True).fill("grey")
+    expect(page.locator("#brand-colours-light-text-error")).to_have_text(
+        "Enter # and six digits, such as #4f46e5."
+    )
+    expect(page.locator("#preview-problem")).to_contain_text("Colours light: text")
+    page.get_by_label("Text, light", exact=True).fill("#1f2937")
+    expect(page.locator("#brand-colours-light-text-error")).to_be_hidden()
+    page.get_by_role("radio", name="Dark").check()
+    expect(mail(screen).locator(".card")).to_have_css("background-color", "rgb(31, 41, 55)")
+    page.get_by_role("radio", name="Phone").check()
+    expect(page.locator(".stage iframe")).to_have_css("width", "375px")
+    check(screen)
+    screen.reach(page.get_by_role("button", name="Save")).click()
+    screen.shows(page.get_by_text("Saved, in design 1."))
+    assert designs.read_newest().brand("acme").colours.light.text == "#1f2937"
+    screen.open(LIST)
+    screen.shows(page.get_by_role("link", name="Acme Travel"))
+    check(screen)
+
+
 def test_unsaved_change_is_not_lost_by_leaving(screen: Screen) -> None:
     page = screen.page
     store(Kind.LAYOUT, "plain", LAYOUT)
@@ -71,6 +110,50 @@ def test_unsaved_change_is_not_lost_by_leaving(screen: Screen) -> None:
     assert page.url.endswith("/item/layout/plain/")
     page.remove_listener("dialog", stay)
     page.on("dialog", lambda dialog: dialog.accept())
+
+
+def test_layout_is_changed_by_the_keyboard_alone(screen: Screen) -> None:
+    page, press = screen.page, screen.page.keyboard.press
+    store(Kind.LAYOUT, "plain", LAYOUT)
+    screen.sign_in()
+    screen.open(LIST)
+    page.get_by_role("link", name="plain").focus()
+    press("Enter")
+    expect(page.get_by_role("textbox", name="HTML")).to_be_visible()
+    screen.wait_for_scripts()
+    page.get_by_role("radio", name="Light").focus()
+    press("ArrowRight")
+    expect(page.get_by_role("radio", name="Dark")).to_be_checked()
+    press("Tab")
+    press("ArrowRight")
+    expect(page.get_by_role("radio", name="Phone")).to_be_checked()
+    page.get_by_role("textbox", name="HTML").focus()
+    press("Control+Home")
+    page.keyboard.type("<!doctype html>")
+    press("Tab")
+    while page.evaluate("document.activeElement.innerText") != "Save":
+        press("Tab")
+    press("Enter")
+    expect(page.get_by_text("Saved, in design 2.")).to_be_visible()
+    assert designs.read_newest().layouts["plain"].startswith("<!doctype html><html>")
+
+
+def test_edit_of_two_people_shows_both_sides(screen: Screen) -> None:
+    page = screen.page
+    store(Kind.LAYOUT, "plain", LAYOUT)
+    screen.sign_in()
+    screen.open(f"{ITEM}layout/plain/")
+    page.get_by_role("textbox", name="HTML").fill(LAYOUT.replace("520px", "600px"))
+    store(Kind.LAYOUT, "plain", LAYOUT.replace("32px", "24px"))
+    page.get_by_role("button", name="Save").click()
+    screen.shows(page.get_by_text("tomas has changed it since you opened it."))
+    screen.shows(page.get_by_role("heading", name="Changed by you"))
+    assert "600px" in page.get_by_role("textbox", name="HTML").input_value()
+    check(screen)
+    screen.reach(page.get_by_role("button", name="Take theirs")).click()
+    assert "600px" not in page.get_by_role("textbox", name="HTML").input_value()
+    page.get_by_role("button", name="Save").click()
+    screen.shows(page.get_by_text("No change: it was saved as it is."))
 
 
 def test_partial_is_previewed_by_itself_and_in_a_language(screen: Screen) -> None:
