@@ -281,8 +281,11 @@ def _spend(health: ProviderHealth, now: datetime) -> Sequence[tuple[str, str]]:
     month = Counter[str]()
     for units in days.values():
         month.update(units)
-    sums = (("today", days.get(today, {})), (f"in {today:%B}", month))
-    return [(period, parts_and_price(total_price(units))) for period, units in sums]
+    # What has no price today has none in the month.
+    return [
+        ("today", parts_and_price(total_price(days.get(today, {})), is_short=True)),
+        (f"in {today:%B}", parts_and_price(total_price(month))),
+    ]
 
 
 def _webhook(name: str) -> str:

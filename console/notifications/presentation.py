@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from domain import content as domain_content
 from domain.channels import INBOX, Channel
+from domain.channels.spec import Shape
 from domain.states import OPEN, SUCCEEDED, DeliveryStatus
 from domain.wait_reasons import wait_reason
 from notifications.actions.risk import ResendRisk, RiskKind
@@ -42,6 +43,10 @@ from .summary import problems_first, summarize_delivery
 S = DeliveryStatus
 ONLY_IF_ACCEPTABLE = "Resend only if a duplicate is acceptable."
 CANT_BE_RETRIED = "It can't be retried any more. Resend it if it is still relevant."
+
+
+WITHOUT_SUBJECT = frozenset({Shape.TEXT, Shape.PARTS})
+"""Shapes of messages that are a text alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +120,7 @@ def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
     return RenderedMessage(
         channel=channel.spec.label,
         icon=channel.spec.icon,
-        subject=message.subject,
+        subject=None if channel.spec.shape in WITHOUT_SUBJECT else message.subject,
         text=message.text,
         html=message.html,
     )

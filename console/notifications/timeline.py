@@ -48,7 +48,7 @@ from ..widgets import names, panels
 from ..widgets.columns import chip, link
 from ..widgets.formats import clock, latency
 from ..widgets.links import DEVICE, NOTIFICATION
-from ..widgets.prices import UNKNOWN, price_text
+from ..widgets.prices import short_price
 from ..widgets.waits import Pauses, find_pauses, wait_text
 
 S, K = DeliveryStatus, ReceiptKind
@@ -307,8 +307,7 @@ def _price(attempt: DeliveryAttemptDocument, document: NotificationDocument) -> 
     if not (units := attempt.get("units")):
         return ""
     number = recipient_of(document).address(Channel(attempt["channel"]))
-    total = price_of_text(number, units=units)
-    return price_text(total) if total.price else UNKNOWN
+    return short_price(price_of_text(number, units=units))
 
 
 def _device_link(device_id: str | None, history: History) -> SafeString | str:

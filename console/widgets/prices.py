@@ -12,18 +12,27 @@ UNKNOWN = "price unknown"
 
 
 def price_text(total: Total) -> str:
+    """Return what parts cost: "about 1.92 EUR", and which countries have no known price."""
+    if not total.unpriced:
+        return short_price(total)
+    return f"{short_price(total)}: SMS_PRICES has none for {_names(total.unpriced)}"
+
+
+def short_price(total: Total) -> str:
     """Return what parts cost: "about 1.92 EUR", and for how many the price is unknown."""
+    if total.price is None:
+        return UNKNOWN
     if not total.unpriced:
         return f"about {total.price}"
-    reason = f"{UNKNOWN}: SMS_PRICES has none for {_names(total.unpriced)}"
-    if total.price is None:
-        return reason
-    return f"about {total.price} without {count_of(sum(total.unpriced.values()), 'part')}, {reason}"
+    return (
+        f"about {total.price} without {count_of(sum(total.unpriced.values()), 'part')}, {UNKNOWN}"
+    )
 
 
-def parts_and_price(total: Total) -> str:
+def parts_and_price(total: Total, *, is_short: bool = False) -> str:
     """Return how many parts there are, and what they cost."""
-    return f"{count_of(total.units, 'part')}, {price_text(total)}" if total.units else "none"
+    price = short_price(total) if is_short else price_text(total)
+    return f"{count_of(total.units, 'part')}, {price}" if total.units else "none"
 
 
 def _names(countries: Iterable[str]) -> str:

@@ -299,6 +299,7 @@ class Sms(Group):
         "price of a part by country, by which the console shows what texts cost: "
         "`PT:0.036,GB:0.04`",
         empty="no prices",
+        local="GB:0.04,PT:0.036",
     )
     SMS_CURRENCY: str = declare(
         kinds.text(r"[A-Z]{3}", "a code such as EUR"), "USD", "currency of `SMS_PRICES`"

@@ -14,7 +14,7 @@ from access.models import APIClient
 from console.notifications.timeline import Rank, TimelineEvent, in_order
 from delivery import provider_pauses
 from domain.channels import Channel
-from domain.content import Recipient
+from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from domain.time import utc_now
@@ -336,6 +336,16 @@ def test_refresh_requires_the_view_permission_and_a_notification(console: Client
 def test_reading_the_page_masks_addresses_without_the_permission(support: Client) -> None:
     document = sent()
     assert ADA not in refresh(support, document).content.decode()
+
+
+def test_preview_of_a_text_shows_no_subject(console: Client) -> None:
+    document = sent(
+        channel=Channel.SMS,
+        recipient=Recipient(phone="+351912345678"),
+        content=Content(subject="A subject", body="A text"),
+    )
+    page = console.get(f"{LIST}{document['_id']}/change/").content.decode()
+    assert '<div class="bubble">A text</div>' in page
 
 
 def test_attempt_shows_what_its_parts_cost(console: Client, settings: Any) -> None:
