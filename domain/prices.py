@@ -16,7 +16,8 @@ class Price:
     currency: str
 
     def __str__(self) -> str:
-        return f"{self.amount.normalize():f} {self.currency}"
+        amount = self.amount if self.amount < 1 else round(self.amount, 2)
+        return f"{amount.normalize():,f} {self.currency}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ import msgspec
 import pytest
 from bson import ObjectId
 from django.urls import reverse
-from playwright.sync_api import ViewportSize
+from playwright.sync_api import FloatRect, Locator, Page, ViewportSize
 
 from access.clients import registry as registry_of_clients
 from access.models import StaffUser
 from console.widgets.links import DESIGN_ITEM
 from delivery import provider_pauses
 from domain.channels import Channel
+from domain.country_units import SentUnits
 from domain.states import BulkAction
 from domain.time import utc_now
 from monitoring import alert_rules, incidents
@@ -29,25 +31,28 @@ from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
 from notifications.catalog import types
 from notifications.catalog.designs import BrandRequest, Colours, DarkPalette, Kind, Palette
-from notifications.content import design_changes
+from notifications.content import design_changes, templates
 from notifications.content.design_changes import Change
 from notifications.intake.requests import Caller
+from notifications.store import country_units
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
 from providers import registry
 from tests.browser.screen import Screen
 from tests.browser.test_inbox_elements import Site, site
+from tests.browser.test_web_push import page as demo_page
 from tests.support.clients.console import signed_in
 from tests.support.factories import console_files, files
 from tests.support.factories.broadcasts import begun, recipients, topic
 from tests.support.factories.demo_day import store_day
 
-__all__ = ["site"]
+__all__ = ["demo_page", "site"]
 pytestmark = pytest.mark.usefixtures("db")
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 MAX_BYTES = 250_000
 SIZE = ViewportSize(width=1280, height=960)
+MARGIN = 12
 INBOX_ITEMS = (
     ("Your password was changed", "If that wasn't you, contact us."),
     ("We have your payment", "49.90 for Sunrise. The receipt is in your account."),
@@ -60,6 +65,13 @@ BUSY = 26
 """Notifications in the busiest half-hour."""
 PER_SECOND = 10
 """Rate of the bulk operation."""
+SMS = (
+    "A sua encomenda {{ order }} saiu do armazém e chega amanhã até às 18:00. "
+    "Não é preciso assinar. Dúvidas? Responda a esta mensagem."
+)
+"""Unicode, and so two parts."""
+ASKABLE = "Object.defineProperty(Notification, 'permission', { get: () => 'default' });"
+"""Headless Chromium refuses notifications by itself."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +107,47 @@ def test_screenshots_are_taken(screen: Screen) -> None:
         "bulk_operation",
         f"{notifications}/bulkoperation/{_half_done_operation(now)}/change/",
     )
+
+
+def test_texts_are_taken(screen: Screen, settings: Any) -> None:
+    now = utc_now()
+    settings.TWILIO_ACCOUNT_SID, settings.TWILIO_AUTH_TOKEN = f"AC{'0' * 32}", "0" * 32
+    settings.SMS_COUNTRIES, settings.SMS_CURRENCY = ("PT", "GB"), "EUR"
+    settings.SMS_PRICES = {"PT": Decimal("0.036"), "GB": Decimal("0.04")}
+    for country, units, days in (("PT", 412, 0), ("GB", 38, 0), ("PT", 9_640, 1)):
+        text = SentUnits(provider="twilio", country=country, units=units, is_asked=True)
+        country_units.count_sent([text], now=now - timedelta(days=days))
+    types.define_type("order_shipped", {"example_data": {"order": "1042"}}, now=now)
+    version = templates.create_version(
+        type_slug="order_shipped",
+        parts={"default": {"sms": SMS}},
+        note="",
+        created_by="maria",
+        now=now,
+    )
+    templates.publish_version(type_slug="order_shipped", number=version.number, now=now)
+    screen.sign_in()
+    version_page = reverse(
+        "admin:notifications_notificationtype_version", args=["order_shipped", version.number]
+    )
+    for name, path, part in (
+        ("sms_preview", version_page, ".preview-parts"),
+        ("push_preview", version_page, ".preview-phone"),
+        ("sms_provider", "/admin/notifications/providerstate/", "section:has(#twilio)"),
+    ):
+        screen.page.set_viewport_size(SIZE)
+        screen.open(path)
+        screen.page.wait_for_load_state("networkidle")
+        _take_part(screen.page, name, screen.page.locator(part))
+
+
+def test_push_button_is_taken(demo_page: Page) -> None:
+    demo_page.set_viewport_size(ViewportSize(width=720, height=960))
+    demo_page.add_init_script(ASKABLE)
+    demo_page.reload()
+    button = demo_page.locator("notify-push-button")
+    button.get_by_role("button", name="Turn on notifications").wait_for()
+    _take_part(demo_page, "push_button", demo_page.locator("section", has=button))
 
 
 def test_approval_is_taken(screen: Screen) -> None:
@@ -135,6 +188,20 @@ def _take(screen: Screen, name: str, path: str) -> None:
     screen.open(path)
     page.wait_for_load_state("networkidle")
     page.screenshot(path=taken, animations="disabled", caret="hide")
+    assert taken.stat().st_size < MAX_BYTES, name
+
+
+def _take_part(page: Page, name: str, part: Locator) -> None:
+    """Take an element with a margin."""
+    taken, box = FOLDER / f"{name}.png", part.bounding_box()
+    assert box is not None, name
+    clip = FloatRect(
+        x=box["x"] - MARGIN,
+        y=box["y"] - MARGIN,
+        width=box["width"] + 2 * MARGIN,
+        height=box["height"] + 2 * MARGIN,
+    )
+    page.screenshot(path=taken, clip=clip, full_page=True, animations="disabled", caret="hide")
     assert taken.stat().st_size < MAX_BYTES, name
 
 

@@ -15,6 +15,8 @@ PRICES = PriceList(currency="EUR", by_country=parse_prices("PT:0.036, GB:0.04,US
         ({"GB": 5}, "0.2 EUR"),
         ({"US": 100}, "100 EUR"),
         ({"SE": 2}, "0 EUR"),
+        ({"PT": 99_999, "GB": 1}, "3,600 EUR"),
+        ({"PT": 1_001}, "36.04 EUR"),
         ({"PT": 3, "GB": 5}, "0.308 EUR"),
     ],
 )
