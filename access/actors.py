@@ -1,6 +1,6 @@
 """Who writes and who decides: people by all that they sign in with, and clients of the API."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +27,24 @@ def client_actor(client_id: ObjectId) -> Actor:
     return Actor(key=key, keys=frozenset({key}))
 
 
+def staff_key(user_id: Any) -> str:
+    """Return the key of an account."""
+    return f"staff:{user_id}"
+
+
 def staff_actor(user_id: Any) -> Actor:
     """Return a member of staff. Raises PyMongoError."""
-    key = f"staff:{user_id}"
+    key = staff_key(user_id)
     identities = OIDC_IDENTITIES().find({"user_id": user_id}, {"_id": 1})
     return Actor(key=key, keys=frozenset({key, *(f"oidc:{known['_id']}" for known in identities)}))
+
+
+def staff_among(keys: Iterable[str]) -> Sequence[StaffUser]:
+    """Return the active staff whose accounts are among the keys of actors."""
+    prefix = staff_key("")
+    ids = [key.removeprefix(prefix) for key in keys if key.startswith(prefix)]
+    known = [ObjectId(key) for key in ids if ObjectId.is_valid(key)]
+    return list(StaffUser.objects.filter(is_active=True, pk__in=known)) if known else []
 
 
 def staff_with(permission: str, *, limit: int) -> Sequence[StaffUser]:

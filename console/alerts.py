@@ -76,6 +76,7 @@ _PAGES_OF_KINDS: Mapping[str, tuple[str, str]] = {
     AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
     AlertKind.APPROVAL_OVERRIDDEN: ("Show the broadcast", BROADCAST),
     AlertKind.EMERGENCY_CHANGE: ("Show the type", TYPE),
+    AlertKind.APPROVAL_STOPPED: ("Show the broadcast", BROADCAST),
 }
 _ABOUT_PROVIDERS: Mapping[str, WaitReason | None] = {
     AlertKind.BREAKER_OPEN: WaitReason.CIRCUIT_OPEN,
@@ -130,7 +131,7 @@ class AlertRuleForm(forms.ModelForm):
         max_value=MAX_WINDOW_MINUTES,
         initial=DEFAULT_WINDOW_MINUTES,
         help_text="Final failures: the time range in which they are counted. Broadcast without an "
-        "approval: how long the incident is open. Saved view: how long there are more, without a "
+        "approval: how far back it is looked for. Saved view: how long there are more, without a "
         "break.",
     )
 
@@ -226,7 +227,7 @@ def evidence_of(incident: IncidentDocument, rule: AlertRule | None) -> list[Evid
         return [EvidenceLink("Show the texts", f"{reverse(NOTIFICATIONS)}?{urlencode(query)}")]
     # Only another version knows what an incident of another kind is about.
     page = _PAGES_OF_KINDS.get(kind)
-    args = [subject] if kind == AlertKind.APPROVAL_OVERRIDDEN else []
+    args = [subject] if page is not None and page[1] == BROADCAST else []
     if kind == AlertKind.EMERGENCY_CHANGE:
         args = [quote(subject.partition(CHANGED_AT)[0])]
     if kind == AlertKind.SAVED_VIEW and rule is not None and rule.view_id is not None:

@@ -1,6 +1,6 @@
 """Adds and reads alert rules, and detects violations. docs/guides/operate.md lists the rules."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from domain.channels import Channel
 from domain.countries import country_name
 from domain.country_units import HISTORY, SLOT, UNJUDGED, is_surge, slot_of, usual_units
 from domain.daily_units import day_of
-from domain.states import AttemptStatus
+from domain.states import AttemptStatus, BroadcastStatus
 from notifications.catalog.texts import unit_caps
 from notifications.documents.broadcasts import BROADCASTS
 from notifications.documents.catalog import NOTIFICATION_TYPES
@@ -56,6 +56,7 @@ SHIPPED_RULES = (
     ("no-receipts", "A provider's receipts stopped", AlertKind.NO_RECEIPTS, 120),
     ("approval-overridden", "Sent without an approval", AlertKind.APPROVAL_OVERRIDDEN, 0),
     ("emergency-change", "Type changed in an emergency", AlertKind.EMERGENCY_CHANGE, 0),
+    ("approval-stopped", "A broadcast waits for its author", AlertKind.APPROVAL_STOPPED, 0),
 )
 """Slug, name, kind, and threshold: failures in the window, days until an expiry, percent of a
 daily cap, parts in ten minutes, else minutes."""
@@ -63,15 +64,31 @@ BLOCKED_FOR = timedelta(minutes=30)
 """How long a provider blocks numbers that it suspects to be pumped."""
 RECEIPT_TIME = timedelta(minutes=15)
 """What was sent more recently may be reported yet."""
+BUSY_WITHIN = timedelta(hours=24)
+"""How far back messages are looked for that were sent before the time without receipts began."""
+MINUTES_READ, HOUR = timedelta(hours=2), timedelta(hours=1)
+"""How far back they are looked for by the minute. Before, by the hour."""
 UNREPORTED = 5
 """So many messages without a receipt are no coincidence."""
 DEFAULT_WINDOW_MINUTES = 60
+_WINDOWS = {AlertKind.APPROVAL_OVERRIDDEN: 24 * 60}
+"""Windows of shipped rules that aren't the default: alerts that were off for a while miss none."""
 COUNT_CAP = 1_000
 """Maximum of notifications from which failures are counted. Thresholds are lower."""
 MAX_CALLBACKS = 20
-MAX_OVERRIDES = 20
 CHANGED_AT = "@"
 """Separates, in the subject of a finding, a type from the time of its change."""
+MAX_BROADCASTS = 20
+STOPPED_FOR = timedelta(days=7)
+"""After this, a broadcast that waits for its author isn't news."""
+WAITS_FOR_AUTHOR = [
+    status.value
+    for status in (
+        BroadcastStatus.DRAFT,
+        BroadcastStatus.AWAITING_APPROVAL,
+        BroadcastStatus.EXPIRED,
+    )
+]
 SANDBOX_PREFIX = "sandbox-"
 """Prefix of the providers of test notifications, which raise no alert."""
 
@@ -94,7 +111,7 @@ def add_missing_rules() -> None:
     """Add shipped rules that were never added. Existing rules stay as operators set them."""
     for slug, name, kind, threshold in SHIPPED_RULES:
         new = {"name": name, "kind": kind.value, "threshold": threshold, "is_enabled": True}
-        new["window_minutes"] = DEFAULT_WINDOW_MINUTES
+        new["window_minutes"] = _WINDOWS.get(kind, DEFAULT_WINDOW_MINUTES)
         ALERT_RULES().update_one({"slug": slug}, {"$setOnInsert": new}, upsert=True)
 
 
@@ -366,40 +383,81 @@ def _detect_missing_receipts(rule: Rule, now: datetime) -> Iterator[Finding]:
     silent = {name: at for name, at in last.items() if at is None or at < since}
     if not silent:
         return
-    sent: Counter[str] = Counter()
-    for minute in metrics.read_summed(
-        Interval.MINUTE,
-        since=since,
-        until=now - RECEIPT_TIME,
-        metrics=(Metric.TRIED.value,),
-        by=("provider", "status"),
-    ):
-        if minute.dimensions.get("status") == AttemptStatus.SENT:
-            sent[minute.dimensions.get("provider", "")] += int(minute.value)
+    sent = _sent_by_provider(Interval.MINUTE, since=since, until=now - RECEIPT_TIME)
     for name, at in silent.items():
-        if sent[name] >= UNREPORTED:
+        # One that was idle has reported on nothing, because there was nothing.
+        if sum(sent[name].values()) >= UNREPORTED and _was_busy(name, after=at, until=since):
             known = f"Its last receipt: {at:%Y-%m-%d %H:%M} UTC." if at else "There are none."
             yield _finding(
                 rule,
                 name,
                 title=f"{provider_name(name)}: no receipts for over {rule.threshold} min",
-                detail=f"It accepted {sent[name]:,} messages meanwhile. {known} Bounces suppress "
+                detail=f"It accepted {sum(sent[name].values()):,} messages meanwhile. {known} "
+                "Bounces suppress "
                 "nobody, and lost answers aren't resolved. See the address and the secrets of its "
                 f"webhook, there and here: {account_of(name).webhook_path}.",
             )
+
+
+def _was_busy(provider: str, *, after: datetime | None, until: datetime) -> bool:
+    """Return whether a provider accepted messages before ``until`` that it hasn't reported on."""
+    since = max(after or until - BUSY_WITHIN, until - BUSY_WITHIN)
+    for interval, length in ((Interval.MINUTE, timedelta(minutes=1)), (Interval.HOUR, HOUR)):
+        begins = since if interval is Interval.HOUR else max(since, until - MINUTES_READ)
+        found = _sent_by_provider(interval, since=begins, until=until)[provider]
+        # Only what began after the last receipt and was over by then.
+        if any(begins <= at <= until - length for at in found):
+            return True
+    return False
+
+
+def _sent_by_provider(
+    interval: Interval, *, since: datetime, until: datetime
+) -> Mapping[str, Counter[datetime]]:
+    """Return how many messages each provider accepted in each interval."""
+    sent: defaultdict[str, Counter[datetime]] = defaultdict(Counter)
+    for found in metrics.read_summed(
+        interval,
+        since=since,
+        until=until,
+        metrics=(Metric.TRIED.value,),
+        by=("provider", "status"),
+    ):
+        if found.dimensions.get("status") == AttemptStatus.SENT:
+            sent[found.dimensions.get("provider", "")][found.timestamp] += int(found.value)
+    return sent
 
 
 def _detect_overridden_approvals(rule: Rule, now: datetime) -> Iterator[Finding]:
     since = now - timedelta(minutes=rule.window_minutes)
     wanted = {"approval.overridden_at": {"$gte": since}}
     found = BROADCASTS().find(wanted, {"type": 1, "approval": 1}).hint("brc_overridden")
-    for document in found.limit(MAX_OVERRIDES):
+    for document in found.limit(MAX_BROADCASTS):
         at, reason = document["approval"]["overridden_at"], document["approval"]["reason"]
         yield _finding(
             rule,
             str(document["_id"]),
             title=f"A broadcast of {document['type']} was sent without an approval",
             detail=f"At {at:%Y-%m-%d %H:%M} UTC. {reason}",
+        )
+
+
+def _detect_stopped_approvals(rule: Rule, now: datetime) -> Iterator[Finding]:
+    latest = now - timedelta(minutes=rule.threshold)
+    wanted = {
+        "approval.stopped_at": {"$gte": now - STOPPED_FOR, "$lte": latest},
+        "status": {"$in": WAITS_FOR_AUTHOR},
+    }
+    found = BROADCASTS().find(wanted, {"type": 1, "status": 1, "approval": 1}).hint("brc_stopped")
+    for document in found.sort("approval.stopped_at", -1).limit(MAX_BROADCASTS):
+        is_expired = document["status"] == BroadcastStatus.EXPIRED
+        approval = document["approval"]
+        reason = "Nobody decided in time." if is_expired else approval.get("reason", "")
+        yield _finding(
+            rule,
+            str(document["_id"]),
+            title=f"A broadcast of {document['type']} {'expired' if is_expired else 'was held'}",
+            detail=f"At {approval['stopped_at']:%Y-%m-%d %H:%M} UTC. {reason}",
         )
 
 
@@ -479,5 +537,6 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.NO_RECEIPTS: _detect_missing_receipts,
     AlertKind.APPROVAL_OVERRIDDEN: _detect_overridden_approvals,
     AlertKind.EMERGENCY_CHANGE: _detect_emergency_changes,
+    AlertKind.APPROVAL_STOPPED: _detect_stopped_approvals,
     AlertKind.SAVED_VIEW: _detect_exceeded_view,
 }

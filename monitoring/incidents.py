@@ -19,6 +19,8 @@ from .models import AlertKind
 
 RESOLVE_AFTER = timedelta(minutes=2)
 """An incident is resolved if no check has found it for this long."""
+UNTIL_SEEN = [AlertKind.APPROVAL_OVERRIDDEN.value]
+"""Kinds of incidents that stay open until somebody acknowledges them."""
 MUTED_FOR = timedelta(hours=24)
 MAX_NOTES, MAX_MUTES = 20, 200
 NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
@@ -81,13 +83,15 @@ def resolve_others(
 ) -> list[IncidentDocument]:
     """Resolve and return the open incidents that no check has found for RESOLVE_AFTER.
 
-    Those of the rules ``unjudged``, and of kinds that only another version knows, stay open.
+    Those of the rules ``unjudged``, those of UNTIL_SEEN that nobody has acknowledged, and those of
+    kinds that only another version knows, stay open.
     """
     wanted = {
         "is_open": True,
         "last_seen_at": {"$lte": now - RESOLVE_AFTER},
         "kind": {"$in": [kind.value for kind in AlertKind]},
         "rule_id": {"$nin": list(unjudged)},
+        "$or": [{"kind": {"$nin": UNTIL_SEEN}}, {"acknowledged_at": {"$ne": None}}],
     }
     resolved = [
         INCIDENTS().find_one_and_update(

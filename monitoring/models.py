@@ -116,6 +116,7 @@ class AlertKind(StrEnum):
     NO_RECEIPTS = "no_receipts"
     APPROVAL_OVERRIDDEN = "approval_overridden"
     EMERGENCY_CHANGE = "emergency_change"
+    APPROVAL_STOPPED = "approval_stopped"
     SAVED_VIEW = "saved_view"
 
 

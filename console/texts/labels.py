@@ -176,6 +176,7 @@ ALERT_LABELS: Mapping[AlertKind, str] = {
     AlertKind.NO_RECEIPTS: "Receipts stopped",
     AlertKind.APPROVAL_OVERRIDDEN: "Broadcast sent without an approval",
     AlertKind.EMERGENCY_CHANGE: "Type changed in an emergency",
+    AlertKind.APPROVAL_STOPPED: "Broadcast held, or expired without a decision",
     AlertKind.SAVED_VIEW: "Saved view",
 }
 

@@ -19,7 +19,7 @@ from notifications.documents.broadcasts import ApprovalDocument, BroadcastDocume
 
 from .. import staff_messages
 from ..actions.actions import InvalidStateError
-from ..catalog import types
+from ..catalog import designs, types
 from . import audiences, control, repository
 from .fingerprint import PROGRESS, fingerprint_of
 from .repository import BroadcastLease
@@ -40,7 +40,12 @@ MARGIN = 100
 LOCKED = "Its type can't be broadcast any more: it is disabled, critical, or has secrets."
 ONE_FILE = "A file is sent by a broadcast of its own: create one."
 CHANGED = "The broadcast, its type, or its template has changed since the approval."
+EXPIRED = "Nobody decided about it in time."
 RESTORED = "The database was restored: it may have been sent already."
+
+
+class HeldError(Exception):
+    """A page may not be sent without another decision. The message says why."""
 
 
 class OwnApprovalError(InvalidStateError):
@@ -179,7 +184,7 @@ def withdraw_restored(broadcast_id: ObjectId, *, now: datetime) -> None:
     """Make a broadcast a draft after a restore, if it awaits an approval."""
     document = repository.read(broadcast_id)
     if document["status"] == B.AWAITING_APPROVAL:
-        approval = _draft(document["approval"], reason=RESTORED)
+        approval = _draft(document["approval"], reason=RESTORED, stopped_at=now)
         repository.write_approval(document, B.DRAFT, approval=approval, now=now)
 
 
@@ -188,6 +193,7 @@ def tell_or_expire(lease: BroadcastLease, *, now: datetime) -> datetime | None:
     document = lease.document
     until = document["approval"]["expires_at"]
     if now >= until:
+        _tell_authors(document, EXPIRED, now=now)
         if not repository.expire(lease, now=now):
             return _given_back(lease, now)
         log.info("broadcast_approval_expired", broadcast_id=str(lease.id))
@@ -198,6 +204,12 @@ def tell_or_expire(lease: BroadcastLease, *, now: datetime) -> datetime | None:
     return until
 
 
+def check_page(lease: BroadcastLease, page_size: int) -> None:
+    """Raise HeldError if the next page may not be sent. Raises PyMongoError."""
+    if (reason := why_held(lease, page_size)) is not None:
+        raise HeldError(reason)
+
+
 def why_held(lease: BroadcastLease, page_size: int) -> str | None:
     """Return why the next page may not be sent without another decision, or None if it may.
 
@@ -206,7 +218,7 @@ def why_held(lease: BroadcastLease, page_size: int) -> str | None:
     document = lease.document
     if (approval := document.get("approval")) is not None:
         is_approved = "decided_at" in approval and approval.get("fingerprint") == fingerprint_of(
-            document, template_version=approval["template_version"]
+            document, template_version=approval["template_version"], design=approval["design"]
         )
         if not is_approved:
             return CHANGED
@@ -239,14 +251,18 @@ def hold(lease: BroadcastLease, reason: str, *, now: datetime) -> datetime | Non
     document = lease.document
     known = document.get("approval")
     if known is None:
-        author = actors.client_actor(document["client_id"])
+        authors = document.get("authors") or actors.client_actor(document["client_id"]).keys
         approval: Mapping[str, Any] = {
-            **_asked(document, authors=author.keys, revision=1, now=now),
+            **_asked(document, authors={*authors}, revision=1, now=now),
             "reason": reason,
+            "stopped_at": now,
         }
         status, due_at = B.AWAITING_APPROVAL, now
     else:
-        approval, status, due_at = _draft(known, reason=reason), B.DRAFT, None
+        approval = _draft(known, reason=reason, stopped_at=now)
+        status, due_at = B.DRAFT, None
+    # Before the write: the worker that repeats it after a crash tells nobody twice.
+    _tell_authors(document, reason, now=now)
     if not repository.hold(lease, status, approval=approval, due_at=due_at, now=now):
         return _given_back(lease, now)
     log.warning("broadcast_held", broadcast_id=str(lease.id), status=status.value)
@@ -258,11 +274,10 @@ def tell_approvers(document: BroadcastDocument, *, now: datetime) -> int:
     key = f"approval:{document['_id']}:{document['approval']['revision']}:"
     size = document["approval"].get("audience_size")
     audience = "an audience that isn't counted" if size is None else f"about {size:,} recipients"
-    address = f"/admin/notifications/broadcast/{document['_id']}/change/"
     end = document["approval"]["expires_at"]
     body = (
         f"A broadcast of the type {document['type']} to {audience} awaits your approval.\n\n"
-        f"It expires at {end:%Y-%m-%d %H:%M} UTC.\n\n{settings.PUBLIC_URL}{address}"
+        f"It expires at {end:%Y-%m-%d %H:%M} UTC.\n\n{settings.PUBLIC_URL}{_page_of(document)}"
     )
     told = 0
     for person in actors.staff_with(MAY_APPROVE, limit=MAX_APPROVERS):
@@ -282,16 +297,38 @@ def tell_approvers(document: BroadcastDocument, *, now: datetime) -> int:
     return told
 
 
+def _tell_authors(document: BroadcastDocument, reason: str, *, now: datetime) -> None:
+    """Tell the staff who wrote a broadcast that it waits for them, once per submission."""
+    approval = document.get("approval")
+    authors = document.get("authors") or () if approval is None else approval["authors"]
+    revision = 0 if approval is None else approval["revision"]
+    for person in actors.staff_among(authors):
+        to = staff_messages.address_of(person.get_username(), person.email)
+        staff_messages.send(
+            to,
+            subject=f"Not sent: your broadcast of the type {document['type']}",
+            body=f"{reason}\n\n{settings.PUBLIC_URL}{_page_of(document)}",
+            key=f"approval-stopped:{document['_id']}:{revision}:",
+            channels=staff_messages.possible_channels(to),
+            now=now,
+        )
+
+
+def _page_of(document: BroadcastDocument) -> str:
+    return f"/admin/notifications/broadcast/{document['_id']}/change/"
+
+
 def _asked(
     document: BroadcastDocument, *, authors: frozenset[str] | set[str], revision: int, now: datetime
 ) -> ApprovalDocument:
-    version = types.get_template_version(document["type"])
+    version, design = types.get_template_version(document["type"]), designs.current().number
     end = document.get("expires_at")
     until = now + DECIDE_WITHIN
     asked: ApprovalDocument = {
         "revision": revision,
-        "fingerprint": fingerprint_of(document, template_version=version),
+        "fingerprint": fingerprint_of(document, template_version=version, design=design),
         "template_version": version,
+        "design": design,
         "authors": sorted(authors),
         "requested_at": now,
         "expires_at": until if end is None else min(until, end),
@@ -307,15 +344,22 @@ def _is_locked(document: BroadcastDocument) -> bool:
 
 
 def _draft(
-    known: ApprovalDocument, *, also: frozenset[str] = frozenset(), reason: str | None = None
+    known: ApprovalDocument,
+    *,
+    also: frozenset[str] = frozenset(),
+    reason: str | None = None,
+    stopped_at: datetime | None = None,
 ) -> ApprovalDocument:
     draft: ApprovalDocument = {
         "revision": known["revision"] + 1,
         "template_version": known["template_version"],
+        "design": known["design"],
         "authors": sorted({*known["authors"], *also}),
     }
     if reason is not None:
         draft["reason"] = reason
+    if stopped_at is not None:
+        draft["stopped_at"] = stopped_at
     return draft
 
 
@@ -328,9 +372,12 @@ def _decision(
         raise InvalidStateError("It doesn't await an approval.")
     if now >= approval["expires_at"]:
         raise InvalidStateError("The time to decide is over.")
-    current = fingerprint_of(document, template_version=approval["template_version"])
+    current = fingerprint_of(
+        document, template_version=approval["template_version"], design=approval["design"]
+    )
     if approval["fingerprint"] != current:
-        draft = _draft(approval, reason=CHANGED)
+        draft = _draft(approval, reason=CHANGED, stopped_at=now)
+        _tell_authors(document, CHANGED, now=now)
         repository.write_approval(document, B.DRAFT, approval=draft, now=now)
         raise InvalidStateError(CHANGED)
     if fingerprint != current:

@@ -111,6 +111,9 @@ def _store(
     if is_required or approvals.needs_approval(document):
         writer = author or actors.client_actor(caller.client_id)
         approvals.ask_for_new(document, author=writer, now=now)
+    elif author is not None:
+        # It may outgrow the policy, and then wait for another person.
+        document["authors"] = sorted(author.keys)
     try:
         BROADCASTS().insert_one(document)
     except DuplicateKeyError:

@@ -1,6 +1,6 @@
 """Accepts a notification for each recipient of a broadcast page, exactly once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -29,9 +29,13 @@ def fan_out(
     request: NotificationRequest,
     broadcast_id: ObjectId,
     caller: Caller,
+    before_storing: Callable[[], None],
     now: datetime,
 ) -> PageResult:
-    """Validate, store, and enqueue the notifications of these recipients. Idempotent."""
+    """Validate, store, and enqueue the notifications of these recipients. Idempotent.
+
+    Stores nothing if ``before_storing`` raises an error.
+    """
     # ``request`` names no user. Each recipient gets the named channels that reach them.
     ids = {each.key: notification_id(broadcast_id, each.key) for each in addressees}
     stored = queries.existing_ids(list(ids.values()))
@@ -43,6 +47,7 @@ def fan_out(
         replace(notification, broadcast_id=broadcast_id)
         for notification in callback_events.mark_for_callbacks(new)
     ]
+    before_storing()
     results = acceptance.accept(marked, now=now)
     crash_points.reach(Boundary.BROADCAST_STORED)
     accepted = []

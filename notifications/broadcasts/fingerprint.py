@@ -35,6 +35,7 @@ PROGRESS = frozenset(
         "purge_at",
         "request_id",
         "idempotency_key",
+        "authors",
         "created_at",
         "updated_at",
     }
@@ -57,11 +58,12 @@ TYPE_FIELDS = (
 """Fields of a type that decide what its recipients get."""
 
 
-def fingerprint_of(document: BroadcastDocument, *, template_version: int) -> str:
+def fingerprint_of(document: BroadcastDocument, *, template_version: int, design: int) -> str:
     """Return the fingerprint of a broadcast as it would be sent now. Raises PyMongoError.
 
     ``template_version`` is that of the type's own template, which was fixed when the broadcast was
-    submitted. Another template that the request names, and the design, count as they are now.
+    submitted, as the number of the ``design`` was. Another template that the request names counts
+    as it is now.
     """
     given: dict[str, Any] = dict(document)
     config = types.find_type(document["type"])
@@ -72,7 +74,7 @@ def fingerprint_of(document: BroadcastDocument, *, template_version: int) -> str
         "broadcast": {name: value for name, value in given.items() if name not in PROGRESS},
         "type": None if config is None else _deciding(config),
         "template": [name, version, stored.parts if stored is not None else None, sorted(secrets)],
-        "look": None if config is None else _look(document, config, name, version),
+        "look": None if config is None else _look(document, config, name, version, design),
     }
     encoded = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()
@@ -95,11 +97,13 @@ def _template(document: BroadcastDocument, own_version: int) -> tuple[str | None
 
 
 def _look(
-    document: BroadcastDocument, config: TypeConfig, name: str | None, version: int
+    document: BroadcastDocument, config: TypeConfig, name: str | None, version: int, design: int
 ) -> Look | None:
-    """Return the brand, the layout, and the design that has them as they are now."""
+    """Return the brand and the layout as the type names them now, and the fixed design."""
     brand = request_of(document).brand or config.brand
     try:
-        return looks.find_look(name=name, version=version, brand=brand, layout=config.layout)
+        return looks.find_look(
+            name=name, version=version, brand=brand, layout=config.layout, pinned=design
+        )
     except UnknownBrandError:
         return None

@@ -90,6 +90,7 @@ def _lease_from(claim: Claim[BroadcastDocument]) -> BroadcastLease:
             request_id=document.get("request_id"),
             is_test=document.get("is_test", False),
             template_version=approval["template_version"] if approval is not None else None,
+            design=approval["design"] if approval is not None else None,
         ),
         request=request_of(document),
         audience=audience_of(document),
@@ -145,7 +146,8 @@ def wait_for_decision(lease: BroadcastLease, *, until: datetime, now: datetime) 
 
 def expire(lease: BroadcastLease, *, now: datetime) -> bool:
     """End a broadcast that nobody decided about. Return False if the lease was lost."""
-    change = _with_end(B.EXPIRED, {"$set": {"updated_at": now}}, now)
+    fields = {"approval.stopped_at": now, "updated_at": now}
+    change = _with_end(B.EXPIRED, {"$set": fields}, now)
     return lease.claim.release(change, where=_awaiting(lease.document))
 
 

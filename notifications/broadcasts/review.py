@@ -35,6 +35,7 @@ def review(document: BroadcastDocument, *, now: datetime) -> BroadcastReview:
         is_test=whole.get("is_test", False),
         may_send_critical=True,
         template_version=approval["template_version"] if approval is not None else None,
+        design=approval["design"] if approval is not None else None,
     )
     return BroadcastReview(
         effect=preview.preview_document(whole, caller=caller, needs_approval=True, now=now),

@@ -4,6 +4,7 @@ Of a broadcast that awaits an approval, it tells the approvers, or ends it.
 """
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import pymongo
 import structlog
@@ -21,6 +22,7 @@ from ..catalog import types
 from ..files.enumeration import FileRemovedError
 from ..queueing import backlog
 from . import approvals, audiences, control, fan_out, repository
+from .approvals import HeldError
 from .repository import BroadcastLease
 
 log = structlog.get_logger(__name__)
@@ -82,17 +84,22 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         if repository.defer(lease, until=until, now=now):
             return until
         return now if repository.release_lease(lease, now=now) else None
-    with pymongo.timeout(MAX_PAGE_SECONDS):
-        read = audiences.next_page(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
-        if (held := approvals.why_held(lease, len(read.addressees))) is not None:
-            return approvals.hold(lease, held, now=now)
-        page = fan_out.fan_out(
-            read.addressees,
-            request=lease.request,
-            broadcast_id=lease.id,
-            caller=lease.caller,
-            now=now,
-        )
+    try:
+        with pymongo.timeout(MAX_PAGE_SECONDS):
+            read = audiences.next_page(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
+            check = partial(approvals.check_page, lease, len(read.addressees))
+            check()
+            page = fan_out.fan_out(
+                read.addressees,
+                request=lease.request,
+                broadcast_id=lease.id,
+                caller=lease.caller,
+                # What changed while the page was made isn't sent either.
+                before_storing=check,
+                now=now,
+            )
+    except HeldError as held:
+        return approvals.hold(lease, str(held), now=now)
     for key, refusal in read.refused.items():
         page.reject(key, refusal)
     now = clock()

@@ -44,7 +44,7 @@ def approval_above(category: str, policy: Mapping[str, Any] | None) -> int | Non
     can't loosen the setting.
     """
     bounds = [policy["above"]] if policy is not None else []
-    if category == Category.MARKETING and settings.MARKETING_APPROVAL_ABOVE:
+    if category == Category.MARKETING and settings.MARKETING_APPROVAL_ABOVE is not None:
         bounds.append(settings.MARKETING_APPROVAL_ABOVE)
     return min(bounds, default=None)
 

@@ -108,17 +108,19 @@ def find_look(
     brand: str | None,
     layout: str | None,
     accepted: Look | None = None,
+    pinned: int | None = None,
 ) -> Look | None:
     """Return the look that a message with a template, a brand, and a layout has now.
 
     None if it has none of them and no partials, which then reads nothing. ``accepted`` is the look
-    of the messages in whose place it is sent: their brand may be removed by now. Raises
+    of the messages in whose place it is sent: their brand may be removed by now. ``pinned`` is the
+    number of a design that was approved, which is used whatever has changed since. Raises
     UnknownBrandError.
     """
     is_dressed = brand is not None or layout is not None
     if not is_dressed and not (name and has_partials(name, version)):
         return None
-    design = designs.current()
+    design = designs.current() if pinned is None else designs.numbered(pinned)
     if accepted is not None and brand is not None and brand not in design.brands:
         design = designs.numbered(accepted.design)
     return designs.look_of(design=design, brand=brand, layout=layout)

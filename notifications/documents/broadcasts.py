@@ -22,6 +22,7 @@ class ApprovalDocument(TypedDict):
     revision: int
     fingerprint: NotRequired[str]
     template_version: int
+    design: int
     authors: list[str]
     audience_size: NotRequired[int]
     requested_at: NotRequired[datetime]
@@ -30,6 +31,7 @@ class ApprovalDocument(TypedDict):
     decided_by: NotRequired[str]
     reason: NotRequired[str]
     overridden_at: NotRequired[datetime]
+    stopped_at: NotRequired[datetime]
 
 
 class BroadcastDocument(TypedDict):
@@ -53,6 +55,7 @@ class BroadcastDocument(TypedDict):
     expires_at: NotRequired[datetime]
     status: str
     approval: NotRequired[ApprovalDocument]
+    authors: NotRequired[list[str]]
     due_at: NotRequired[datetime]
     claim: NotRequired[ClaimDocument]
     claim_count: int

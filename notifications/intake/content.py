@@ -211,10 +211,12 @@ def compose_content(
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
     accepted: Look | None = None,
+    design: int | None = None,
 ) -> Content:
     """Return the content to store. Add a problem for each invalid part.
 
-    ``accepted`` is the look of the messages in whose place it is sent.
+    ``accepted`` is the look of the messages in whose place it is sent, and ``design`` the number of
+    the one that was approved.
     """
     # A body from the request is used unchanged. Without a body, the template supplies subject and
     # body, and a subject from the request replaces the template's. Parts for single channels are
@@ -226,7 +228,9 @@ def compose_content(
     data: Mapping[str, Any] = request.data
     if body is None:
         template_id, version = _resolve_template(type_config, given.template_id, problems)
-    look = _resolve_look(request, type_config, template_id, version, problems, accepted=accepted)
+    look = _resolve_look(
+        request, type_config, template_id, version, problems, accepted=accepted, design=design
+    )
     if template_id is not None:
         # Masked, because rendered content is stored and shown in many places.
         names = type_config.sensitive_variables | types.sensitive_variables(template_id)
@@ -270,6 +274,7 @@ def _resolve_look(
     problems: ProblemCollector,
     *,
     accepted: Look | None,
+    design: int | None,
 ) -> Look | None:
     """Return the look of a message: its brand and layout, and the design of its partials.
 
@@ -283,6 +288,7 @@ def _resolve_look(
             brand=brand,
             layout=type_config.layout,
             accepted=accepted,
+            pinned=design,
         )
     except UnknownBrandError:
         problems.add("/brand", "unknown_brand", "Unknown brand.")

@@ -205,6 +205,7 @@ def prepare(
         event_at=event_at,
         problems=problems,
         render_cache=render_cache,
+        design=caller.design,
     )
     mismatches: Sequence[FieldProblem] = ()
     if not is_data_checked:

@@ -279,6 +279,8 @@ class Caller:
     requires_approval: bool = False  # Another person approves its broadcasts
     template_version: int | None = None
     """That of test sends by staff, which may be unpublished, and of approved broadcasts."""
+    design: int | None = None
+    """The number of the design of approved broadcasts; None: the newest."""
 
 
 class AlreadyNotifiedError(Exception):

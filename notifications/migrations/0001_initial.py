@@ -33,6 +33,7 @@ class Migration(migrations.Migration):
                 ('revision', models.IntegerField()),
                 ('fingerprint', models.CharField(blank=True, max_length=64, null=True)),
                 ('template_version', models.IntegerField()),
+                ('design', models.IntegerField()),
                 ('authors', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=600))),
                 ('audience_size', models.IntegerField(blank=True, null=True)),
                 ('requested_at', models.DateTimeField(blank=True, null=True)),
@@ -41,6 +42,7 @@ class Migration(migrations.Migration):
                 ('decided_by', models.CharField(blank=True, max_length=64, null=True)),
                 ('reason', models.CharField(blank=True, max_length=500, null=True)),
                 ('overridden_at', models.DateTimeField(blank=True, null=True)),
+                ('stopped_at', models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 'abstract': False,
@@ -344,6 +346,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('status', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.states.BroadcastStatus), max_length=40)),
                 ('approval', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.broadcasts.Approval, null=True)),
+                ('authors', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=600), blank=True, null=True)),
                 ('due_at', models.DateTimeField(blank=True, null=True)),
                 ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
                 ('claim_count', models.IntegerField(default=0)),
@@ -368,7 +371,7 @@ class Migration(migrations.Migration):
                 'db_table': 'broadcasts',
                 'ordering': ('-created_at', '-id'),
                 'permissions': (('send_file', 'Can send to a file of recipients'), ('pause_broadcast', 'Can pause'), ('resume_broadcast', 'Can resume'), ('cancel_broadcast', 'Can cancel, with its pending deliveries'), ('submit_broadcast', 'Can ask for the approval of a draft'), ('approve_broadcast', 'Can approve and reject what others wrote'), ('override_broadcast', 'Can send without an approval, with a reason and an alert')),
-                'indexes': [notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='brc_created'), notifyproject.db.indexes.MongoIndex('client_id', '-created_at', '-_id', name='brc_client_created'), notifyproject.db.indexes.MongoIndex('due_at', name='brc_due', partial={'due_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('status', '-created_at', '-_id', name='brc_awaiting', partial={'status': 'awaiting_approval'}), notifyproject.db.indexes.MongoIndex('approval.overridden_at', name='brc_overridden', partial={'approval.overridden_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='brc_purge')],
+                'indexes': [notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='brc_created'), notifyproject.db.indexes.MongoIndex('client_id', '-created_at', '-_id', name='brc_client_created'), notifyproject.db.indexes.MongoIndex('due_at', name='brc_due', partial={'due_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('status', '-created_at', '-_id', name='brc_awaiting', partial={'status': 'awaiting_approval'}), notifyproject.db.indexes.MongoIndex('approval.overridden_at', name='brc_overridden', partial={'approval.overridden_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('approval.stopped_at', name='brc_stopped', partial={'approval.stopped_at': {'$exists': True}}), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='brc_purge')],
             },
         ),
         migrations.CreateModel(

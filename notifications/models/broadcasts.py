@@ -15,6 +15,7 @@ REASON_LENGTH = 500
 OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 AWAITING = {"status": BroadcastStatus.AWAITING_APPROVAL.value}
 OVERRIDDEN = {"approval.overridden_at": {"$exists": True}}
+STOPPED = {"approval.stopped_at": {"$exists": True}}
 
 
 class Approval(EmbeddedModel):
@@ -26,6 +27,8 @@ class Approval(EmbeddedModel):
     """Of all that would be sent, when it was submitted. Missing in a draft."""
     template_version = models.IntegerField()
     """The version of the type's template that is sent, whatever is published later."""
+    design = models.IntegerField()
+    """The number of the design that is sent, whatever brands and partials become later."""
     authors = ArrayField(models.CharField(max_length=600))
     """Accounts, identities at the OpenID provider, and clients that wrote or submitted it."""
     audience_size = models.IntegerField(null=True, blank=True)
@@ -39,6 +42,8 @@ class Approval(EmbeddedModel):
     """Of a rejection, of an override, or why it's a draft again."""
     overridden_at = optional_datetime()
     """When it was sent without another person's approval."""
+    stopped_at = optional_datetime()
+    """When a worker held it, or ended it because nobody decided. A person's act removes it."""
 
 
 class Broadcast(models.Model):
@@ -69,6 +74,8 @@ class Broadcast(models.Model):
 
     status = choice_field(BroadcastStatus)
     approval = EmbeddedModelField(Approval, null=True, blank=True)
+    authors = ArrayField(models.CharField(max_length=600), null=True, blank=True)
+    """Of one that needed no approval: the staff who wrote it. Missing if its client did."""
     due_at = optional_datetime()
     """When to run the next page. Missing if there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
@@ -114,6 +121,7 @@ class Broadcast(models.Model):
             MongoIndex("due_at", name="brc_due", partial=OPEN_BROADCASTS),
             MongoIndex("status", "-created_at", "-_id", name="brc_awaiting", partial=AWAITING),
             MongoIndex("approval.overridden_at", name="brc_overridden", partial=OVERRIDDEN),
+            MongoIndex("approval.stopped_at", name="brc_stopped", partial=STOPPED),
             MongoIndex("purge_at", name="brc_purge", expire_after_seconds=0),
         )
 

@@ -70,6 +70,12 @@ def whole(low: int, high: int | None = None) -> Kind[int]:
     return Kind(expected=expected, convert=_converter(limited), empty=0)
 
 
+def optional_whole(low: int, high: int) -> Kind[int | None]:
+    """Return the kind of a whole number with limits, or of none: no text isn't zero."""
+    kind = whole(low, high)
+    return Kind(expected=kind.expected, convert=kind.convert, empty=None)
+
+
 def number(low: float, high: float) -> Kind[float]:
     """Return the kind of a number with limits."""
     limited = Annotated[float, msgspec.Meta(ge=low, le=high)]

@@ -318,11 +318,12 @@ class Approval(Group):
     heading = "Approval"
     see = "guides/approval.md"
 
-    MARKETING_APPROVAL_ABOVE: int = declare(
-        kinds.whole(0, 100_000_000),
-        "0",
+    MARKETING_APPROVAL_ABOVE: int | None = declare(
+        kinds.optional_whole(0, 100_000_000),
+        "",
         "marketing broadcasts to more recipients than this need an approval, whatever their types "
-        "say; 0: only those whose type needs one",
+        "say; 0: all of them",
+        empty="only those whose type needs one",
     )
 
 

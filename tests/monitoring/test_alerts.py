@@ -455,6 +455,7 @@ def accounts(settings: Any) -> None:
 @pytest.mark.usefixtures("accounts")
 def test_account_without_receipts_for_two_hours_opens_an_incident() -> None:
     for kind in ("other", *KINDS):
+        send(1, provider=kind, minutes=125)
         send(5, provider=kind, minutes=20)
     count_attempts()
     evaluate(NOW)
@@ -466,17 +467,39 @@ def test_account_without_receipts_for_two_hours_opens_an_incident() -> None:
 def test_receipt_of_one_account_says_nothing_about_another() -> None:
     last = [send(5, provider=provider, minutes=150) for provider in ("postmark", "other")]
     report(last[0], provider="postmark", minutes=110)
-    report(last[1], provider="other", minutes=121)
+    report(last[1], provider="other", minutes=130)
+    for provider in ("postmark", "other"):
+        send(1, provider=provider, minutes=125)
     send(5, provider="postmark", minutes=100)
     send(5, provider="other", minutes=100)
     count_attempts()
     evaluate(NOW)
     assert silent() == ["other (Postmark): no receipts for over 120 min"]
-    assert f"last receipt: {NOW - 121 * MINUTE:%Y-%m-%d %H:%M} UTC" in found()[0]["detail"]
+    assert f"last receipt: {NOW - 130 * MINUTE:%Y-%m-%d %H:%M} UTC" in found()[0]["detail"]
     report(send(1, provider="other", minutes=5), provider="other", minutes=0)
     for minutes in (1, 5):
         evaluate(NOW + minutes * MINUTE)
     assert silent() == []
+
+
+@pytest.mark.usefixtures("accounts")
+def test_idle_account_has_nothing_to_report_on() -> None:
+    """Its first messages since are as old as a receipt may be, and no older."""
+    report(send(5, provider="postmark", minutes=150), provider="postmark", minutes=149)
+    send(50, provider="postmark", minutes=20)
+    send(50, provider="resend", minutes=100)
+    count_attempts()
+    evaluate(NOW)
+    assert silent() == []
+
+
+@pytest.mark.usefixtures("accounts")
+def test_account_that_sends_rarely_is_found_by_the_hour() -> None:
+    send(5, provider="postmark", minutes=10 * 60)
+    send(5, provider="postmark", minutes=20)
+    rollup.rebuild(since=NOW - 12 * HOUR, until=NOW, now=NOW)
+    evaluate(NOW)
+    assert silent() == [f"{PROVIDERS['postmark']}: no receipts for over 120 min"]
 
 
 @pytest.mark.usefixtures("accounts")
@@ -519,8 +542,12 @@ def test_broadcast_sent_without_an_approval_opens_an_incident() -> None:
     (incident,) = [item for item in found() if item["kind"] == AlertKind.APPROVAL_OVERRIDDEN]
     assert incident["title"] == "A broadcast of marketing was sent without an approval"
     assert "The site is down." in incident["detail"]
-    evaluate(NOW + 61 * MINUTE)
-    evaluate(NOW + 64 * MINUTE)
+    for days in (1, 2, 9):
+        evaluate(NOW + timedelta(days=days, minutes=5))
+    (incident,) = [item for item in found() if item["kind"] == AlertKind.APPROVAL_OVERRIDDEN]
+    assert incident["is_open"], "until somebody has seen it"
+    incidents.acknowledge(incident["_id"], by="maria", now=NOW + timedelta(days=9))
+    evaluate(NOW + timedelta(days=9, minutes=6))
     (incident,) = [item for item in found() if item["kind"] == AlertKind.APPROVAL_OVERRIDDEN]
     assert not incident["is_open"]
 
@@ -547,6 +574,42 @@ def test_each_change_of_a_type_in_an_emergency_opens_an_incident() -> None:
     evaluate(NOW + 62 * MINUTE)
     evaluate(NOW + 65 * MINUTE)
     assert not any(item["is_open"] for item in found() if item["kind"] == opened[0]["kind"])
+
+
+def stopped() -> list[tuple[str, bool]]:
+    """Return the titles of incidents about broadcasts that wait for their authors."""
+    kind = AlertKind.APPROVAL_STOPPED
+    return [(one["title"], one["is_open"]) for one in found() if one["kind"] == kind]
+
+
+def test_broadcast_without_a_decision_opens_an_incident() -> None:
+    caller = Caller(client_id=broadcasts.CALLER.client_id, requires_approval=True)
+    broadcast_id = broadcasts.begun(at=NOW, caller=caller)
+    evaluate(NOW)
+    assert stopped() == []
+    end = NOW + approvals.DECIDE_WITHIN
+    broadcasts.run_page(broadcast_id, at=end)
+    evaluate(end)
+    assert stopped() == [("A broadcast of marketing expired", True)]
+    author = actors.client_actor(caller.client_id)
+    approvals.submit(broadcast_id, by=author, now=end)
+    for minutes in (1, 4):
+        evaluate(end + minutes * MINUTE)
+    assert stopped() == [("A broadcast of marketing expired", False)]
+
+
+def test_held_broadcast_opens_an_incident_with_the_reason() -> None:
+    caller = Caller(client_id=broadcasts.CALLER.client_id, requires_approval=True)
+    broadcast_id = broadcasts.begun(at=NOW, caller=caller)
+    seen = broadcasts.read(broadcast_id)["approval"]["fingerprint"]
+    colleague = actors.Actor(key="staff:colleague", keys=frozenset({"staff:colleague"}))
+    approvals.approve(broadcast_id, fingerprint=seen, by=colleague, now=NOW)
+    collection("broadcasts").update_one({"_id": broadcast_id}, {"$set": {"priority": "high"}})
+    broadcasts.run_to_completion(broadcast_id, at=NOW)
+    evaluate(NOW)
+    assert stopped() == [("A broadcast of marketing was held", True)]
+    (incident,) = [one for one in found() if one["kind"] == AlertKind.APPROVAL_STOPPED]
+    assert approvals.CHANGED in incident["detail"]
 
 
 def test_task_evaluates_the_rules() -> None:

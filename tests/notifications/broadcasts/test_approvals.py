@@ -9,11 +9,18 @@ import msgspec
 import pytest
 from bson import ObjectId
 
-from access.actors import Actor, client_actor
+from access.actors import Actor, client_actor, staff_actor
 from delivery import sweeper
 from domain.states import BroadcastStatus
 from notifications.actions.actions import InvalidStateError
-from notifications.broadcasts import approvals, control, creation, preview, repository
+from notifications.broadcasts import (
+    approvals,
+    control,
+    creation,
+    fan_out,
+    preview,
+    repository,
+)
 from notifications.broadcasts.approvals import OwnApprovalError
 from notifications.broadcasts.fingerprint import PROGRESS
 from notifications.broadcasts.requests import AudienceRequest, BroadcastRequest
@@ -21,9 +28,11 @@ from notifications.catalog import designs, types
 from notifications.catalog.designs import BrandRequest, Kind
 from notifications.content import design_changes, templates
 from notifications.content.design_changes import Change
+from notifications.intake import pages
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.models import Broadcast
 from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff
 from tests.support.factories.broadcasts import (
     CALLER,
     EVERYBODY,
@@ -265,6 +274,14 @@ class TestPolicy:
             status = read(begun(audience))["status"]
             assert (status == B.AWAITING_APPROVAL) is awaits, (own, general)
 
+    def test_zero_of_the_setting_is_all_and_no_setting_is_off(self, settings: Any) -> None:
+        audience = AudienceRequest(user_ids=["a"])
+        for general, awaits in ((0, True), (None, False)):
+            settings.MARKETING_APPROVAL_ABOVE = general
+            policy(above=None)
+            status = read(begun(audience))["status"]
+            assert (status == B.AWAITING_APPROVAL) is awaits, general
+
     def test_uncounted_audience_is_large(self) -> None:
         policy(above=1_000_000)
         document = creation.validate(
@@ -303,6 +320,22 @@ class TestPolicy:
         approved(broadcast_id)
         run_to_completion(broadcast_id)
         assert notified_users(broadcast_id) == names, "it continues, and nobody gets it twice"
+
+    def test_author_of_what_outgrew_it_does_not_approve_it(self) -> None:
+        policy(above=4)
+        names = recipients(9)
+        request = BroadcastRequest(
+            type="marketing", content=NEWS, audience=topic("news", *names[:4])
+        )
+        made = creation.create(request, caller=CALLER, author=WRITER, now=NOON)
+        broadcast_id = ObjectId(made.document["_id"])
+        topic("news", *names)
+        run_to_completion(broadcast_id)
+        assert read(broadcast_id)["status"] == B.AWAITING_APPROVAL
+        for person in (WRITER, SAME_PERSON):
+            with pytest.raises(OwnApprovalError):
+                approved(broadcast_id, by=person)
+        assert approved(broadcast_id)["status"] == B.SCHEDULED
 
     def test_broadcast_that_needs_none_reads_nothing_more(self) -> None:
         recipients(2)
@@ -399,14 +432,89 @@ class TestWhatIsApproved:
         run_to_completion(broadcast_id)
         assert read(broadcast_id)["status"] == B.DRAFT
 
-    def test_brand_is_part_of_it(self) -> None:
-        recipients(1)
+    def test_approved_design_is_sent_whatever_brands_become(self) -> None:
+        recipients(2)
         branded("Acme")
         broadcast_id = asked(brand="acme")
+        number = read(broadcast_id)["approval"]["design"]
         approved(broadcast_id)
         branded("Apex")
         run_to_completion(broadcast_id)
-        assert (read(broadcast_id)["status"], notified_users(broadcast_id)) == (B.DRAFT, [])
+        assert read(broadcast_id)["status"] == B.COMPLETED
+        sent = list(collection("notifications").find({"broadcast_id": broadcast_id}))
+        assert [document["content"]["look"]["design"] for document in sent] == [number, number]
+        assert designs.read_newest().number > number
+        again = asked(brand="acme")
+        assert read(again)["approval"]["design"] == designs.read_newest().number
+
+    def test_brand_of_the_type_is_part_of_it(self) -> None:
+        recipients(1)
+        branded("Acme")
+        broadcast_id = asked()
+        approved(broadcast_id)
+        types.define_type("marketing", {"brand": "acme"}, now=NOON)
+        try:
+            run_to_completion(broadcast_id)
+            assert (read(broadcast_id)["status"], notified_users(broadcast_id)) == (B.DRAFT, [])
+        finally:
+            types.define_type("marketing", {"brand": None}, now=NOON)
+
+    def test_change_while_a_page_is_made_is_not_sent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        recipients(2)
+        branded("Acme")
+        broadcast_id = asked()
+        approved(broadcast_id)
+
+        def prepare_during_a_change(*args: Any, **options: Any) -> Any:
+            types.define_type("marketing", {"brand": "acme"}, now=NOON)
+            return pages.prepare_page(*args, **options)
+
+        monkeypatch.setattr(fan_out, "prepare_page", prepare_during_a_change)
+        try:
+            run_to_completion(broadcast_id)
+            assert (read(broadcast_id)["status"], notified_users(broadcast_id)) == (B.DRAFT, [])
+        finally:
+            types.define_type("marketing", {"brand": None}, now=NOON)
+
+
+class TestAuthors:
+    def told(self) -> list[tuple[str, str]]:
+        found = collection("notifications").find({"type": "system_alert"})
+        return [(one["user_id"], one["content"]["subject"]) for one in found]
+
+    def test_each_is_told_once_that_it_is_held(self) -> None:
+        recipients(1)
+        author = staff_actor(make_staff("wanda").pk)
+        broadcast_id = asked(author=author)
+        approved(broadcast_id)
+        types.define_type("marketing", {"channels": ["email", "in_app", "push"]}, now=NOON)
+        lease = leased(broadcast_id)
+        # A worker that crashed after it had told the author.
+        approvals.hold(lease, approvals.CHANGED, now=NOON)
+        collection("broadcasts").update_one(
+            {"_id": broadcast_id},
+            {"$set": {"status": "running", "due_at": NOON, "approval.revision": 1}},
+        )
+        run_to_completion(broadcast_id)
+        held = read(broadcast_id)
+        assert (held["status"], held["approval"]["stopped_at"]) == (B.DRAFT, NOON)
+        assert self.told() == [("staff:wanda", "Not sent: your broadcast of the type marketing")]
+
+    def test_each_is_told_that_nobody_decided(self) -> None:
+        author = staff_actor(make_staff("wanda").pk)
+        broadcast_id = asked(author=author)
+        end = NOON + approvals.DECIDE_WITHIN
+        run_page(broadcast_id, at=end)
+        ended = read(broadcast_id)
+        assert (ended["status"], ended["approval"]["stopped_at"]) == (B.EXPIRED, end)
+        assert self.told() == [("staff:wanda", "Not sent: your broadcast of the type marketing")]
+        approvals.submit(broadcast_id, by=author, now=end)
+        assert "stopped_at" not in read(broadcast_id)["approval"]
+
+    def test_client_is_nobody_to_tell(self) -> None:
+        broadcast_id = asked()
+        run_page(broadcast_id, at=NOON + approvals.DECIDE_WITHIN)
+        assert self.told() == []
 
 
 class TestTime:

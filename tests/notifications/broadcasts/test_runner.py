@@ -458,6 +458,7 @@ def test_repeated_page_about_an_entity_counts_its_own_notifications_as_accepted(
         request=lost.request,
         broadcast_id=broadcast_id,
         caller=lost.caller,
+        before_storing=lambda: None,
         now=NOON,
     )
     run_to_completion(broadcast_id, at=lost.claim.until)

@@ -246,6 +246,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "brc_due": "broadcasts with work to do, oldest first",
     "brc_awaiting": "broadcasts that await an approval, newest first; only these are in it",
     "brc_overridden": "broadcasts sent without an approval; only these are in it",
+    "brc_stopped": "broadcasts that were held, or expired undecided; only these are in it",
     "brc_purge": "deletes broadcasts 90 days after their end",
     "fil_client_created": "a client's files, newest first",
     "fil_client_digest": "a client's files with the same content",
