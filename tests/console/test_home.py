@@ -682,6 +682,7 @@ def test_incident_leads_to_its_evidence(console: Client, monkeypatch: pytest.Mon
         subject = {
             AlertKind.BREAKER_OPEN: "sendgrid:1",
             AlertKind.APPROVAL_OVERRIDDEN: str(begun()),
+            AlertKind.APPROVAL_STOPPED: str(begun()),
             AlertKind.EMERGENCY_CHANGE: "order_shipped@20261129T010000",
         }.get(kind, "all")
         finding = Finding(
