@@ -10,7 +10,7 @@ const dist = new URL("dist/", import.meta.url);
 rmSync(dist, { recursive: true, force: true });
 execFileSync("npx", ["tsc", "--emitDeclarationOnly"], { cwd: here, stdio: "inherit" });
 // The types become one file, and their layout is only weight: one line for each generated one is left.
-const PARTS = ["api", "retry", "errors", "callbacks", "notifier"];
+const PARTS = ["retry", "errors", "callbacks", "notifier", "api"];
 const exported = readFileSync(new URL("index.d.ts", dist), "utf8").matchAll(/^export (?:type )?{([^}]*)}/gm);
 const types = PARTS.map((name) => {
   // The constants of a module are no types, and index.js doesn't export them.
