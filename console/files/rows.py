@@ -31,6 +31,9 @@ def rows(request: HttpRequest, object_id: str) -> HttpResponse:
     if broadcast is None:
         # It may be sealed by a confirmation that was lost before it stored the broadcast.
         return HttpResponseRedirect(url_of(CHECK, document))
+    is_refresh = request.headers.get("HX-Request") == "true"
+    if is_refresh and request.GET.get("was") != broadcast["status"]:
+        return HttpResponse(headers={"HX-Refresh": "true"})
     start = number_in(request.GET.get("from", "")) or 0
     pairs = list(
         islice(
@@ -42,9 +45,11 @@ def rows(request: HttpRequest, object_id: str) -> HttpResponse:
     label, color = broadcast_state(broadcast["status"], is_throttled=broadcast["is_waiting"])
     return file_page(
         request,
-        "rows.html",
+        # A whole page has inline styles of the theme, which the policy refuses in a part.
+        "rows_refresh.html" if is_refresh else "rows.html",
         document,
         title="Results",
+        is_refresh=is_refresh,
         broadcast=broadcast,
         type_name=names.type_names([document["type"]])[document["type"]],
         status=label,

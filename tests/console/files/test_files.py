@@ -423,6 +423,12 @@ class TestResults:
         assert "Queued" in page
         assert "email: Expected one address" in page
         assert "Audience processed: 2 created" in page
+        live = {"HX-Request": "true"}
+        part = page_of(clara.get(url(file_id, "rows/?was=completed"), headers=live))
+        assert part.startswith('<div class="panel-body" id="state"')
+        assert 'id="row-list" hx-swap-oob="true"' in part
+        old = clara.get(url(file_id, "rows/?was=running"), headers=live)
+        assert old["HX-Refresh"] == "true"
         second = page_of(clara.get(url(file_id, "rows/?from=4")))
         assert str(sent()[1]["_id"]) in second or str(sent()[0]["_id"]) in second
         text = clara.get(url(file_id, "results.csv")).getvalue().decode()
