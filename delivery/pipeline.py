@@ -6,7 +6,7 @@ reason is stored. Each poison candidate is sent alone.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Self
@@ -250,6 +250,11 @@ def channel_threads() -> int:
 def in_flight(runtime: SendingRuntime, channel: Channel) -> int:
     """Return how many requests to the channel's providers are in flight here, or about to be."""
     return sum(runtime.windows.of(provider).taken for provider in providers_for(channel))
+
+
+def are_all(accounts: Collection[str], channel: Channel) -> bool:
+    """Return whether these are all of the channel's accounts."""
+    return all(provider.account in accounts for provider in providers_for(channel))
 
 
 def is_waiting_for_rate(runtime: SendingRuntime, channel: Channel) -> bool:

@@ -152,6 +152,11 @@ class ProviderShare:
         blocked, scopes = self.blocked_scopes(claimed), self.scopes(reference)
         return min(map(blocked.__getitem__, scopes)) if blocked.keys() >= {*scopes} else None
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the account takes no delivery now, whatever its scopes are."""
+        return isinstance(self._account_permission, Blocked)
+
     def needs_probe(self, claimed: ClaimedDelivery) -> bool:
         """Return whether a delivery that the provider takes now is the probe of a circuit."""
         scopes = self.scopes(claimed.reference)
@@ -346,11 +351,18 @@ def choose_routes(
             reason = WaitReason.PROVIDER_PAUSED if is_paused else WaitReason.CIRCUIT_OPEN
             scopes = share.scopes(claimed.reference)
             held.append(_Held(claimed, until, share.provider, reason, scopes))
-    not_sent += _hold_all(held, now=now)
+    blocked = [share.provider.account for share in shares if share.is_blocked]
+    not_sent += _hold_all(held, blocked=blocked, now=now)
+    accounts_of_all = [provider.account for provider in providers]
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
-        provider_routes, rate_limited = _build_routes(runtime.rates, share, later, now=now)
+        # What waits for a rate doesn't change its provider, but another one may be that of others.
+        is_of_all = not isinstance(share.provider, SelectiveProvider)
+        accounts = accounts_of_all if is_of_all else [share.provider.account]
+        provider_routes, rate_limited = _build_routes(
+            runtime.rates, share, later, accounts, now=now
+        )
         routes += provider_routes
         not_sent += rate_limited
     for share in shares:
@@ -410,6 +422,7 @@ def _build_routes(
     rates: RateLimiter,
     share: ProviderShare,
     later: Sequence[ProviderShare],
+    accounts: Collection[str],
     *,
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
@@ -435,7 +448,7 @@ def _build_routes(
     held: list[NotSent] = []
     for claims, probes, blocked in (*share.groups, (share.claims, {}, share.blocked_scopes())):
         for some in _by_criticality(claims):
-            allowed, rate_limited = _apply_rate_limit(rates, share, some, now)
+            allowed, rate_limited = _apply_rate_limit(rates, share, some, accounts, now)
             held += rate_limited
             if allowed:
                 routes.append(route(allowed, probes, blocked))
@@ -454,6 +467,7 @@ def _apply_rate_limit(
     rates: RateLimiter,
     share: ProviderShare,
     claims: Sequence[ClaimedDelivery],
+    accounts: Collection[str],
     now: datetime,
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Split deliveries into allowed and rate limited.
@@ -482,6 +496,7 @@ def _apply_rate_limit(
                 claim, next_at + (before[index] - before[count]) * step, FailureCode.RATE_LIMITED
             ),
             rate_of=share.provider.account,
+            blocked_accounts=accounts,
         )
         for index, claim in enumerate(claims[count:], start=count)
     ]
@@ -512,7 +527,7 @@ class _Held:
         return [(self.reason, name) for name in (self.provider.account, *scopes)]
 
 
-def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
+def _hold_all(held: Sequence[_Held], *, blocked: Collection[str], now: datetime) -> list[NotSent]:
     """Defer deliveries, and record since when and why, unless the outage is on record."""
     new = [
         hold
@@ -523,15 +538,18 @@ def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
     ]
     details = _outage_details(new) if new else {}
     return [
-        _hold(
-            waiting.claimed,
-            waiting.until,
-            Hold(
-                reason=waiting.reason,
-                provider=waiting.provider.name,
-                since=now,
-                detail=next(filter(None, map(details.get, waiting.causes)), ""),
+        replace(
+            _hold(
+                waiting.claimed,
+                waiting.until,
+                Hold(
+                    reason=waiting.reason,
+                    provider=waiting.provider.name,
+                    since=now,
+                    detail=next(filter(None, map(details.get, waiting.causes)), ""),
+                ),
             ),
+            blocked_accounts=blocked if waiting.provider.account in blocked else (),
         )
         for waiting in held
     ]

@@ -5,7 +5,7 @@ limits, the next steps of plans, events, and the reports to circuits, rates, and
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -39,6 +39,8 @@ class BatchReport:
     counts: Counter[str] = field(default_factory=Counter)
     wakeups: list[Wakeup] = field(default_factory=list)
     """Of deliveries of the batch."""
+    account_waits: list[tuple[datetime, Collection[str]]] = field(default_factory=list)
+    """When deliveries of the batch are due again, and the accounts that send nothing until then."""
     moved_up: list[Wakeup] = field(default_factory=list)
     """Of other deliveries, for which a limit has room now: also other clients' and priorities'."""
 
@@ -130,6 +132,8 @@ def hold_or_end(not_sent: Sequence[NotSent], now: datetime, report: BatchReport)
         report.counts[unsent.status.value] += 1
         if unsent.next_attempt_at is not None:
             report.add_wakeup(unsent.claimed, at=unsent.next_attempt_at)
+            if unsent.blocked_accounts:
+                report.account_waits.append((unsent.next_attempt_at, unsent.blocked_accounts))
     # A delivery may end as expired before its expiry: the next step still has that time.
     ended = [unsent.claimed for unsent in not_sent if unsent.status in ENDED_UNREACHED]
     _wake_next_steps(ended, now, report)

@@ -193,11 +193,16 @@ def batch_size() -> int:
 
 
 def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
-    """Return when to pull again: None for at once, later if half of the batch was deferred."""
-    deferred_until = [w.at for w in report.wakeups if w.channel is queue.channel]
-    if len(deferred_until) * 2 < report.claimed or not deferred_until:
+    """Return when to pull again: None for at once, later if no account of the channel sends.
+
+    What half of the batch waits for may concern only them: a host, a room, a country, a brand's
+    account, or the night of a recipient. The rest of the queue doesn't wait for that.
+    """
+    waits = report.account_waits
+    if not waits or len(waits) * 2 < report.claimed:
         return None
-    return min(deferred_until)
+    blocked = {account for _, accounts in waits for account in accounts}
+    return min(at for at, _ in waits) if pipeline.are_all(blocked, queue.channel) else None
 
 
 def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:

@@ -1,6 +1,6 @@
 """A claimed delivery, and how its claim ends: settled, or not sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -219,6 +219,8 @@ class NotSent:
     """The outage that holds it from now on."""
     rate_of: str = ""
     """The provider account for whose next token it waits."""
+    blocked_accounts: Collection[str] = ()
+    """The provider accounts that send nothing else meanwhile, if that is why it waits."""
 
 
 def claimed_delivery_of(

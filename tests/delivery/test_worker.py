@@ -13,6 +13,7 @@ from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
 from delivery import pipeline, send_loop, sweeper, worker
+from delivery.circuit_breaker import CircuitReporter, circuit_name
 from delivery.pipeline import ISOLATION_TIME, Isolation, channel_threads
 from delivery.runtime import SendingRuntime
 from delivery.window import SendWindow
@@ -163,6 +164,27 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
     assert all(m.eta is not None for m in messages)
     touched = {"delivery.failure_code": "rate_limited"}
     assert collection("notifications").count_documents(touched) == worker.batch_size() - 10
+
+
+def test_pull_waits_for_the_account_and_for_no_scope_of_it(
+    runtime: SendingRuntime,
+    broker: redis.Redis,
+    fcm: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host that fails would delay the others behind it until its circuit's probe."""
+    monkeypatch.setattr(fcm, "scope", lambda target: target.address.partition("@")[2])
+    accept_burst(worker.batch_size(), recipient=content.Recipient(email="ada@down.example"))
+    accept_burst(1)
+    CircuitReporter().trip(circuit_name(fcm, "down.example"), now=NOON, retry_after=None)
+    assert worker.pull(runtime, QUEUE, None, clock=noon) == worker.batch_size()
+    assert {message.eta for message in queued_messages(broker)} == {None}
+    broker.flushdb()
+    CircuitReporter().trip(fcm.account, now=NOON, retry_after=None)
+    accept_burst(worker.batch_size())
+    assert worker.pull(runtime, QUEUE, None, clock=noon) == worker.batch_size()
+    assert fcm.seen == []
+    assert None not in {message.eta for message in queued_messages(broker)}
 
 
 def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
