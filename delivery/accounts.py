@@ -71,15 +71,19 @@ def providers_of(
     return BatchProviders(usual=usual, own=own, gone=gone)
 
 
-def brand_providers(channel: Channel) -> list[Provider]:
-    """Return the accounts that brands name now, beside the channel's own providers."""
+def brand_providers(channel: Channel, *, known: Iterable[str] = ()) -> list[Provider]:
+    """Return the accounts that brands name now, beside the channel's own providers.
+
+    ``known`` are names of others, such as of paused accounts, which accepted messages still need.
+    """
     listed = {provider.name for provider in providers_for(channel)}
     names = {
         name
         for brand in designs.current().brands.values()
         for name in brand.get("accounts", {}).get(channel.value, ())
     }
-    return [get_provider(name) for name in sorted(names - listed) if can_send(name, channel)]
+    names = names.union(known) - listed
+    return [get_provider(name) for name in sorted(names) if can_send(name, channel)]
 
 
 def hold_without_account(

@@ -597,6 +597,9 @@ def _compose(
 ) -> tuple[Content | None, str | None]:
     """Return a carrier's content, or why its template can't be rendered."""
     newest, problems = members[-1], ProblemCollector()
+    if newest.channel.is_personal:
+        # The members were accepted with their own brand, or none, whatever the type names by now.
+        type_config = replace(type_config, brand=None)
     try:
         content = compose_content(
             NotificationRequest(

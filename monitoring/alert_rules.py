@@ -79,6 +79,8 @@ MAX_CALLBACKS = 20
 CHANGED_AT = "@"
 """Separates, in the subject of a finding, a type from the time of its change."""
 MAX_BROADCASTS = 20
+MAX_STOPPED = 500
+"""Incidents of these close once they aren't found, so that none may be left out."""
 STOPPED_FOR = timedelta(days=7)
 """After this, a broadcast that waits for its author isn't news."""
 WAITS_FOR_AUTHOR = [
@@ -432,7 +434,7 @@ def _detect_overridden_approvals(rule: Rule, now: datetime) -> Iterator[Finding]
     since = now - timedelta(minutes=rule.window_minutes)
     wanted = {"approval.overridden_at": {"$gte": since}}
     found = BROADCASTS().find(wanted, {"type": 1, "approval": 1}).hint("brc_overridden")
-    for document in found.limit(MAX_BROADCASTS):
+    for document in found.sort("approval.overridden_at", -1).limit(MAX_BROADCASTS):
         at, reason = document["approval"]["overridden_at"], document["approval"]["reason"]
         yield _finding(
             rule,
@@ -449,7 +451,7 @@ def _detect_stopped_approvals(rule: Rule, now: datetime) -> Iterator[Finding]:
         "status": {"$in": WAITS_FOR_AUTHOR},
     }
     found = BROADCASTS().find(wanted, {"type": 1, "status": 1, "approval": 1}).hint("brc_stopped")
-    for document in found.sort("approval.stopped_at", -1).limit(MAX_BROADCASTS):
+    for document in found.sort("approval.stopped_at", -1).limit(MAX_STOPPED):
         is_expired = document["status"] == BroadcastStatus.EXPIRED
         approval = document["approval"]
         reason = "Nobody decided in time." if is_expired else approval.get("reason", "")

@@ -160,11 +160,12 @@ def provider_names() -> frozenset[str]:
 
 
 def _configured() -> list[tuple[Channel, Provider]]:
+    paused = provider_pauses.pauses()
     return [
         (channel, provider)
         for channel in Channel
         if not channel.is_inbox
-        for provider in (*providers_for(channel), *brand_providers(channel))
+        for provider in (*providers_for(channel), *brand_providers(channel, known=paused))
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
-from delivery import accounts, digests, idempotency, pipeline
+from delivery import accounts, digests, idempotency, pipeline, provider_pauses
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
 from domain.retry import UnknownPolicy
@@ -20,6 +20,7 @@ from notifications.store.reading import current_hold
 from providers.contract import SendRequest, SendTarget
 from tests.api.test_design import BRAND, COMMANDS, brand, change, define, put, revision
 from tests.console.test_home import issues
+from tests.console.test_providers import URL as PROVIDERS
 from tests.delivery.test_idempotency import MINUTE, Receiver, lose, run_on
 from tests.support.accounts import declare
 from tests.support.clients.api import App, new_app, pointers, request
@@ -401,6 +402,31 @@ def test_digest_is_of_one_brand_and_sent_as_it(app: App, sending: dict[str, Acco
     assert dispatch(*(each["_id"] for each in carriers), after=timedelta(minutes=11)) == {"sent": 2}
     of_acme, of_beta = only(sending["acme_eu"]).message, only(sending["sendgrid"]).message
     assert (str(of_acme.sender), str(of_beta.sender)) == (SENDER, "post@beta.example")
+
+
+def test_digest_of_no_brand_is_sent_as_none(app: App, sending: dict[str, Account]) -> None:
+    """Also if its type names a brand while the digest collects."""
+    store(app, **{"from": SENDER, "accounts": {"email": ["acme_eu"]}})
+    texts = {"subject": "S", "body": "B"}
+    digest = {"channels": ["email"], "window": {"minutes": 10}}
+    define(app, texts, digest=digest)
+    assert dispatch(*accept(app, 2, type="parcel", data={"name": "Ada"})) == {"pending": 2}
+    define(app, texts, digest=digest, brand="acme")
+    later = utc_now() + timedelta(minutes=11)
+    digests.close_due(clock=lambda: later)
+    (carrier,) = NOTIFICATIONS().find({"digest_id": {"$exists": True}})
+    assert dispatch(carrier["_id"], after=timedelta(minutes=11)) == {"sent": 1}
+    assert only(sending["sendgrid"]).message.sender is None
+    assert sending["acme_eu"].seen == []
+
+
+def test_paused_account_that_no_brand_names_anymore_is_resumed(
+    sending: dict[str, Account], console: Client
+) -> None:
+    """Accepted messages still need it."""
+    provider_pauses.pause("acme_eu", by="maria", reason="", now=utc_now())
+    console.post(f"{PROVIDERS}acme_eu/resume/")
+    assert provider_pauses.pauses() == {}
 
 
 def test_brands_of_a_batch_cost_no_commands_of_their_own(
