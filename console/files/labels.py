@@ -106,12 +106,17 @@ def sentences(
     return [
         {
             "column": names.get(each["target"], "") if each["target"] else "",
-            "detail": each["detail"].replace(LOST_SIGN, CHOOSE_COUNTRY),
+            "detail": worded(each["detail"]),
             "count": each["count"],
             "rows": _numbers(each),
         }
         for each in sorted(found, key=lambda each: (-each["count"], each["code"]))
     ]
+
+
+def worded(problem: str) -> str:
+    """Return what was found in the words of the console, which has an input for the country."""
+    return problem.replace(LOST_SIGN, CHOOSE_COUNTRY)
 
 
 def _numbers(problem: RowProblem) -> str:

@@ -16,6 +16,7 @@ from ..broadcasts.page import progress_of, status_counts
 from ..texts.labels import STATUS_LABELS, broadcast_state
 from ..widgets import names
 from ..widgets.columns import chip
+from .labels import worded
 from .preview import number_in
 from .steps import CHECK, REFRESH_SECONDS, RESULTS, ROWS, file_page, opened, url_of
 
@@ -79,5 +80,5 @@ def _row(result: RowResult) -> dict[str, Any]:
         "number": result.row,
         "notification_id": result.notification_id,
         "chip": chip(*STATUS_LABELS[NotificationStatus(result.status)]) if has_status else "",
-        "problem": result.problem,
+        "problem": worded(result.problem),
     }
