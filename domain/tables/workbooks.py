@@ -32,8 +32,11 @@ EXACT = 10**15  # Spreadsheets keep 15 digits
 _STRINGS = "sharedStrings.xml"
 _SHEETS = "xl/worksheets/"
 _PROLOG = 4096
-_ROOT = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|<\?.*?\?>|<!--.*?-->)*<[A-Za-z]", re.DOTALL)
-"""What precedes the root element of a part: no declaration of entities, and no other encoding."""
+_ROOT = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|<\?(?>.*?\?>)|<!--(?>.*?-->))*+<[A-Za-z]", re.DOTALL)
+"""What precedes the root element of a part: no declaration of entities, and no other encoding.
+
+A comment ends where it first can. Otherwise, the ways to divide many comments are tried for ages.
+"""
 _WORKBOOK = "xl/workbook.xml"
 MAX_SHEETS = 255
 MAX_SHEET_ROWS = 1_048_576  # Excel's own limit

@@ -1,5 +1,6 @@
 """Opens an upload as a table. A workbook is parsed by a process of its own, within limits."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ MAX_CPU_SECONDS = 180
 MAX_MEMORY_BYTES = 256 * 1024 * 1024
 """What the process may use on top of its size at startup."""
 PROGRAM = ("-m", workbook_parser.__name__)
+_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ")
+"""What the process gets of the environment, which has the worker's secrets."""
 _FOLDER = Path(__file__).parents[2]
 _OF_THE_WORKBOOK = frozenset(
     {
@@ -52,6 +55,7 @@ def open_table(content: bytes, *, while_waiting: Callable[[], None]) -> Iterator
     with subprocess.Popen(
         [sys.executable, *PROGRAM, *limits],
         cwd=_FOLDER,
+        env={name: os.environ[name] for name in _VARIABLES if name in os.environ},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # A traceback may have a value of a cell.

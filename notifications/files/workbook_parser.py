@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,7 @@ from domain.tables.table import UnreadableTableError
 from domain.tables.workbooks import too_large
 
 NICENESS = 10
+FIRST_TO_END = "1000"
 ALIVE_SECONDS = 10.0
 DEADLINE_SECONDS = 900
 """For a parser that gets no time on its machine, which is no fault of the workbook."""
@@ -84,6 +86,9 @@ def main(*, cpu_seconds: int, memory_bytes: int) -> None:
     """Parse the workbook in the input."""
     signal.alarm(DEADLINE_SECONDS)
     os.nice(NICENESS)
+    with suppress(OSError):
+        # Without memory, the kernel ends this program, and not the worker.
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_END)
     source = sys.stdin.buffer
     content = source.read(int(source.readline()))
     output = _Output()

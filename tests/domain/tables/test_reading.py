@@ -194,6 +194,26 @@ def test_first_visible_sheet_is_read_and_named() -> None:
     assert (table.sheet, table.header) == ("March", ("a",))
 
 
+@each_case(
+    "prolog",
+    [
+        b"",
+        b"\xef\xbb\xbf<?xml version='1.0'?>\r\n",
+        b"<?xml version='1.0'?><!-- a --> <?mso x?><!---->",
+        b"<!---->" * 580,
+    ],
+)
+def test_comments_may_precede_a_part(prolog: bytes) -> None:
+    sheet = sheet_of(f'<row r="1">{inline("A1", "a")}</row>')
+    content = repacked(workbook(["b"]), xl__worksheets__sheet1_dot_xml=prolog + sheet)
+    assert rows(content) == [["a"]]
+
+
+def test_comments_without_a_root_are_refused_in_one_pass() -> None:
+    content = repacked(workbook(["a"]), xl__workbook_dot_xml=b"<!---->" * 580 + b"<!")
+    assert refusal(content).code == "broken_workbook"
+
+
 def test_declared_size_of_a_sheet_is_not_believed() -> None:
     body = f'<row r="1">{inline("A1", "a")}</row><row r="1048576">{inline("A1048576", "1")}</row>'
     assert list(read_table(with_sheet(body)).rows) == [Row(1_048_576, ("1",))]

@@ -21,6 +21,7 @@ from tests.support.waiting import until
 from tests.support.workbooks import inline, with_shared_texts, with_sheet, workbook
 
 PARSER = "from notifications.files import workbook_parser as parser; "
+END = '{"type": "end"}'
 LIMITS = "parser.main(cpu_seconds=60, memory_bytes=2**28)"
 
 
@@ -115,6 +116,24 @@ def test_end_of_a_parser_refuses_only_what_ended_it(program: str, is_refused: bo
         use_program(patch, program)
         with pytest.raises(error):
             read(workbook(["a"], [1]))
+
+
+def test_parser_has_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SECRET_KEY", "LANG", "TZ"):
+        monkeypatch.setenv(name, "C.UTF-8")
+    header = "{'type': 'header', 'sheet': None, 'cells': sorted(os.environ)}"
+    use_program(monkeypatch, f"import json, os; print(json.dumps({header})); print('{END}')")
+    (names,) = read(workbook(["a"]))
+    assert (
+        {"LANG", "TZ"} <= set(names) <= {"LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TZ"}
+    )
+
+
+def test_parser_ends_before_its_worker_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    score = "parser.Header(None, (open('/proc/self/oom_score_adj').read().strip(),))"
+    program = f"{PARSER} parser._messages = lambda _: [{score}, parser.End()]; {LIMITS}"
+    use_program(monkeypatch, program)
+    assert read(workbook(["a"])) == [["1000"]]
 
 
 def test_parser_ends_with_a_reader_that_wants_no_more_rows() -> None:
