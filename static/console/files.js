@@ -67,7 +67,12 @@ addEventListener("DOMContentLoaded", () => {
 
   async function begin(file) {
     const known = document.getElementById("upload-state");
-    if (known) return JSON.parse(known.textContent);
+    if (known) {
+      const state = JSON.parse(known.textContent);
+      // Nothing says that this is the file whose chunks are stored. All are replaced.
+      state.missing = [...Array(Math.ceil(state.size / state.chunk_bytes)).keys()];
+      return state;
+    }
     const given = new FormData(form);
     given.delete("file");
     given.set("name", file.name);
@@ -79,7 +84,7 @@ addEventListener("DOMContentLoaded", () => {
 
   async function upload(file) {
     report(0);
-    const isSame = begun?.file.name === file.name && begun.file.size === file.size;
+    const isSame = ["name", "size", "lastModified"].every((each) => begun?.file[each] === file[each]);
     if (!isSame) begun = { file, state: await begin(file) };
     const { state } = begun;
     if (state.size !== file.size) {

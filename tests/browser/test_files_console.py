@@ -7,15 +7,18 @@ import pytest
 from bson import ObjectId
 from playwright.sync_api import Locator, expect
 
+from access.clients import registry
 from domain.time import utc_now
-from notifications.files import repository
+from notifications.files import control, parts, repository
+from notifications.files.control import NewFileRequest
+from notifications.intake.requests import Caller
 from notifyproject.db.collections import collection
 from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
 from tests.support.factories import files
 from tests.support.factories.broadcasts import run_to_completion
-from tests.support.factories.console_files import allow, id_in
-from tests.support.factories.files import csv_of, row, rows
+from tests.support.factories.console_files import NAME, allow, id_in, url
+from tests.support.factories.files import TYPE, csv_of, row, rows
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -155,6 +158,27 @@ def test_a_file_is_dropped_and_continues_after_a_lost_connection(
     page.get_by_role("button", name="Continue").click()
     assert work(screen) == str(document["_id"])
     assert repository.get(document["_id"])["good"] == 17
+
+
+def test_upload_that_is_continued_has_nothing_of_another_file(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, other = csv_of(row(1)), csv_of(row(2))
+    monkeypatch.setattr(repository, "CHUNK_BYTES", len(content) - 1)
+    document = control.create(
+        NewFileRequest(type=TYPE, name=NAME, size=len(content)),
+        caller=Caller(client_id=registry.console_client_id(now=utc_now()), idempotency_key="k"),
+        now=utc_now(),
+    ).document
+    control.store_chunk(document, 0, other[:-1], now=utc_now())
+    screen.sign_in()
+    screen.open(url(str(document["_id"]), "upload/"))
+    file = {"name": NAME, "mimeType": "text/csv", "buffer": content}
+    screen.page.locator("#id_file").set_input_files(file)
+    screen.page.get_by_role("button", name="Continue").click()
+    screen.page.wait_for_url("**/columns/")
+    stored = [parts.read_chunk(document["_id"], number) for number in (0, 1)]
+    assert stored == [content[:-1], content[-1:]]
 
 
 def test_what_can_not_be_uploaded_is_said_by_name(screen: Screen, tmp_path: Path) -> None:
