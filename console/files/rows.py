@@ -42,7 +42,8 @@ def rows(request: HttpRequest, object_id: str) -> HttpResponse:
             SHOWN_ROWS + 1,
         )
     )
-    found = list(downloads.results_of(document, pairs[:SHOWN_ROWS]))
+    is_over = "finished_at" in broadcast
+    found = list(downloads.results_of(document, pairs[:SHOWN_ROWS], is_over=is_over))
     label, color = broadcast_state(broadcast["status"], is_throttled=broadcast["is_waiting"])
     return file_page(
         request,
@@ -70,7 +71,7 @@ def rows(request: HttpRequest, object_id: str) -> HttpResponse:
         next_row=pairs[SHOWN_ROWS][0].number if len(pairs) > SHOWN_ROWS else None,
         rows_url=url_of(ROWS, document),
         results_url=url_of(RESULTS, document),
-        refresh_seconds=None if "finished_at" in broadcast else REFRESH_SECONDS * 5,
+        refresh_seconds=None if is_over else REFRESH_SECONDS * 5,
     )
 
 

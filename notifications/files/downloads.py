@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bson import ObjectId
 
 from domain.tables.table import Row, escape_formula
+from notifications.documents.broadcasts import BROADCASTS
 from notifications.documents.files import AudienceFileDocument
 from notifications.documents.notification import NOTIFICATIONS
 
@@ -19,6 +20,7 @@ from .parts import Finding
 BYTE_ORDER_MARK = "\ufeff"
 """Without it, Excel reads UTF-8 as the code page of its country."""
 COMMA = ","
+NOT_SENT = "Not sent: it was refused or skipped when its turn came, or the broadcast ended before."
 RESULT_COLUMNS = ("row", "notification_id", "status", PROBLEM)
 
 
@@ -31,7 +33,7 @@ class RowResult:
     """None if it has none: it isn't sent, or not yet."""
     status: str = ""
     problem: str = ""
-    """Why it isn't sent, if its check found that."""
+    """Why it isn't sent, if its check found that or the broadcast is over."""
 
 
 def wrong_rows(document: AudienceFileDocument) -> Iterator[str]:
@@ -53,20 +55,25 @@ def wrong_rows(document: AudienceFileDocument) -> Iterator[str]:
 
 def results(document: AudienceFileDocument) -> Iterator[str]:
     """Yield for each row, by its number in the file, its notification and what became of it."""
+    ended = {"_id": document["_id"], "finished_at": {"$exists": True}}
+    is_over = BROADCASTS().find_one(ended, {"_id": 1}) is not None
     yield _line(RESULT_COLUMNS, COMMA)
     batch: list[tuple[Row, Sequence[Finding]]] = []
     for pair in read_rows(document):
         batch.append(pair)
         if len(batch) == parts.ROWS_IN_PART:
-            yield from map(_result_line, results_of(document, batch))
+            yield from map(_result_line, results_of(document, batch, is_over=is_over))
             batch = []
-    yield from map(_result_line, results_of(document, batch))
+    yield from map(_result_line, results_of(document, batch, is_over=is_over))
 
 
 def results_of(
-    document: AudienceFileDocument, rows: Sequence[tuple[Row, Sequence[Finding]]]
+    document: AudienceFileDocument,
+    rows: Sequence[tuple[Row, Sequence[Finding]]],
+    *,
+    is_over: bool,
 ) -> Iterator[RowResult]:
-    """Yield what became of these rows."""
+    """Yield what became of these rows. ``is_over`` says that their broadcast had ended before."""
     ids = {row.number: notification_id(document["_id"], str(row.number)) for row, _ in rows}
     found = NOTIFICATIONS().find({"_id": {"$in": list(ids.values())}}, {"status": 1})
     statuses = {each["_id"]: each["status"] for each in found}
@@ -75,7 +82,8 @@ def results_of(
         if (status := statuses.get(own_id)) is not None:
             yield RowResult(row=row.number, notification_id=own_id, status=status)
         else:
-            yield RowResult(row=row.number, problem=said(findings))
+            unsaid = NOT_SENT if is_over else ""
+            yield RowResult(row=row.number, problem=said(findings) or unsaid)
 
 
 def _result_line(result: RowResult) -> str:

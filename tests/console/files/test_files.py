@@ -2,6 +2,7 @@
 
 import csv
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,10 +11,13 @@ from django.test import Client
 
 from access.clients import registry
 from access.models import StaffUser
+from console.files import labels
 from domain.time import utc_now
 from notifications.broadcasts import repository as broadcasts
 from notifications.catalog import types
+from notifications.documents.files import MessagesTotal
 from notifications.files import repository
+from notifications.files.downloads import NOT_SENT
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories.broadcasts import run_to_completion
@@ -434,6 +438,18 @@ class TestResults:
         text = clara.get(url(file_id, "results.csv")).getvalue().decode()
         assert text.startswith("\ufeffrow,notification_id,status,problem")
         assert len(text.splitlines()) == 4
+
+    def test_good_row_that_was_not_sent_says_so_once_its_broadcast_is_over(
+        self, clara: Client
+    ) -> None:
+        file_id = checked(clara, csv_of(*rows(2)))
+        clara.post(url(file_id, "confirm/"), confirmation(clara, file_id))
+        suppress("user1@example.com")
+        assert "Not sent:" not in page_of(clara.get(url(file_id, "rows/")))
+        run_to_completion(ObjectId(file_id), at=utc_now())
+        assert page_of(clara.get(url(file_id, "rows/"))).count(NOT_SENT) == 1
+        text = clara.get(url(file_id, "results.csv")).getvalue().decode()
+        assert [NOT_SENT in line for line in text.splitlines()] == [False, False, True]
 
     def test_pages_of_a_sent_file_lead_to_its_rows(self, clara: Client) -> None:
         file_id = checked(clara, csv_of(*rows(1)))
