@@ -398,7 +398,7 @@ def remove_file(request: ClientRequest, file_id: str) -> Response:
     broadcast = broadcasts.get(document["_id"])
     if broadcast is not None and "finished_at" not in broadcast:
         raise InvalidStateError("Its broadcast isn't over. Cancel it first.")
-    removed = found_or_404(control.remove(document["_id"], now=utc_now()))
+    removed = control.remove(document, now=utc_now())
     _record(request, file_id, "Removed.")
     return Response(file_view(removed))
 

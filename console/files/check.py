@@ -19,6 +19,7 @@ from django.utils.http import urlencode
 
 from domain.states import FileStatus
 from domain.time import utc_now
+from notifications.actions.actions import InvalidStateError
 from notifications.broadcasts import repository as broadcasts
 from notifications.documents.files import AudienceFileDocument
 from notifications.files import control, downloads, parts, repository
@@ -111,7 +112,11 @@ def remove(request: HttpRequest, object_id: str) -> HttpResponse:
     if broadcast is not None and "finished_at" not in broadcast:
         messages.warning(request, f"No change: {RUNNING}")
         return HttpResponseRedirect(next_page(document))
-    control.remove(document["_id"], now=utc_now())
+    try:
+        control.remove(document, now=utc_now())
+    except InvalidStateError as refused:
+        messages.warning(request, f"No change: {refused}")
+        return HttpResponseRedirect(next_page(document))
     _record(request, document, "Removed.")
     messages.success(request, "The content of the file is removed. Its counts stay.")
     return HttpResponseRedirect(reverse(START_FILE))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from domain.countries import COUNTRIES
@@ -179,10 +178,16 @@ _WHY_NOT = {
 }
 
 
-def remove(file_id: ObjectId, *, now: datetime) -> AudienceFileDocument | None:
-    """Remove what a file contains. A broadcast of it fails if rows are left."""
-    removed = repository.remove(file_id, now=now)
-    parts.delete_all(file_id)
+def remove(document: AudienceFileDocument, *, now: datetime) -> AudienceFileDocument:
+    """Remove what a file contains. A broadcast of it fails if rows are left.
+
+    ``document`` was read before its broadcast was looked for. Raises InvalidStateError if one was
+    begun since.
+    """
+    removed = repository.remove(document, now=now)
+    if removed is None:
+        raise InvalidStateError("The file is being sent. Cancel its broadcast first.")
+    parts.delete_all(document["_id"])
     return removed
 
 

@@ -175,11 +175,11 @@ def seal(file_id: ObjectId, *, check_number: int, now: datetime) -> bool:
     return AUDIENCE_FILES().update_one(wanted, [{"$set": sealed}]).matched_count > 0
 
 
-def remove(file_id: ObjectId, *, now: datetime) -> AudienceFileDocument | None:
-    """Mark a file as removed. Return it, or None if it doesn't exist."""
+def remove(document: AudienceFileDocument, *, now: datetime) -> AudienceFileDocument | None:
+    """Mark a file as removed. Return it, or None if a broadcast has sealed it meanwhile."""
     removed = {"status": F.REMOVED.value, "content_until": now, "updated_at": now}
     return AUDIENCE_FILES().find_one_and_update(
-        {"_id": file_id},
+        {"_id": document["_id"], "sealed_at": document.get("sealed_at")},
         {"$set": removed, "$unset": {"due_at": "", "cursor": "", "claim": ""}},
         return_document=ReturnDocument.AFTER,
     )

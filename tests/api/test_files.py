@@ -19,6 +19,7 @@ from domain.limits import Limit, Overflow
 from domain.tables.reading import read_table
 from domain.tables.table import Table
 from domain.time import utc_now
+from notifications.broadcasts import repository as broadcasts
 from notifications.broadcasts import runner as broadcast_runner
 from notifications.catalog import limits, texts
 from notifications.files import parts, repository, runner
@@ -409,6 +410,26 @@ class TestBroadcast:
         for line in results[:4]:
             notification = app.get(f"/notifications/{line[1]}").json()
             assert notification["status"] == line[2]
+
+    def test_file_that_is_sent_meanwhile_is_not_removed(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = checked(app, csv_of(*rows(2)))
+        answers = []
+        find = broadcasts.get
+
+        def find_and_send(broadcast_id: ObjectId) -> Any:
+            unsent = find(broadcast_id)
+            monkeypatch.undo()
+            answers.append(send(app, found["id"]))
+            return unsent
+
+        monkeypatch.setattr(broadcasts, "get", find_and_send)
+        refused = app.delete(f"/files/{found['id']}")
+        assert (refused.status_code, refused.json()["code"]) == (409, "invalid_state")
+        (answer,) = answers
+        run_broadcast(answer)
+        assert len(sent_to(answer)) == 2
 
     def test_file_with_wrong_rows_is_refused_unless_they_are_skipped(self, app: App) -> None:
         found = checked(app, csv_of(*rows(3), row(9, "wrong")))

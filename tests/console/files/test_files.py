@@ -301,6 +301,25 @@ class TestCheck:
         assert "2 of 2 rows were right" in page_of(clara.get(url(file_id, "check/")))
         assert clara.get(url(file_id, "preview/"))["Location"] == url(file_id, "check/")
 
+    def test_file_that_is_sent_in_another_tab_meanwhile_is_not_removed(
+        self, clara: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file_id = checked(clara, csv_of(*rows(2)))
+        given = confirmation(clara, file_id)
+        find = broadcasts.get
+
+        def find_and_send(broadcast_id: ObjectId) -> Any:
+            found = find(broadcast_id)
+            monkeypatch.undo()
+            clara.post(url(file_id, "confirm/"), given)
+            return found
+
+        monkeypatch.setattr(broadcasts, "get", find_and_send)
+        page = page_of(clara.post(url(file_id, "remove/"), follow=True))
+        assert "The file is being sent. Cancel its broadcast first." in page
+        run_to_completion(ObjectId(file_id), at=utc_now())
+        assert len(sent()) == 2
+
 
 class TestPreview:
     def test_any_row_is_shown_as_it_would_be_sent(self, clara: Client) -> None:
