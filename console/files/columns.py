@@ -68,7 +68,7 @@ def _store(request: HttpRequest, document: AudienceFileDocument, head: Head) -> 
     given = request.POST.get("duplicates", "")
     duplicates = Duplicates(given) if given in labels.DUPLICATES else Duplicates.REFUSE
     is_same = (
-        document["status"] in (F.CHECKING, F.CHECKED)
+        document["status"] == F.CHECKING
         and targets == document.get("columns")
         and duplicates == document["duplicates"]
         and country == document.get("country")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
@@ -26,6 +27,7 @@ from ..types.preview import channel_preview, preview_of
 from ..widgets import columns
 from ..widgets.panels import email_document
 from .steps import (
+    CHECK,
     CONFIRM,
     EMAIL,
     PREVIEW,
@@ -37,9 +39,11 @@ from .steps import (
     opened,
     url_of,
 )
+from .upload import file_types
 
 MAX_NUMBER = 7
 """Digits of the number of a row."""
+TURNED_OFF = "This type can't be sent to a file from the console any more. Nothing was sent."
 NO_ROW = "The file has no row {}. Numbers are those of the spreadsheet."
 
 
@@ -81,6 +85,9 @@ def checked_file(
     is_ready = document["status"] == FileStatus.CHECKED and not is_sent(document)
     if not is_ready or document["good"] == 0 or config is None or kind is None:
         return HttpResponseRedirect(next_page(document))
+    if document["type"] not in {each.slug for each in file_types()}:
+        messages.warning(request, TURNED_OFF)
+        return HttpResponseRedirect(url_of(CHECK, document))
     return document, kind
 
 

@@ -121,6 +121,7 @@ class TestUpload:
         page = page_of(clara.get(state["url"]))
         assert "The upload stopped" in page
         assert '"missing": [0, 2]' in page
+        assert "continues where" not in page
         assert page_of(clara.post(state["url"])).count("Choose a file") == 1
         assert {send(0), send(2), send(2)} == {200}
         assert clara.post(state["url"])["Location"].endswith("/columns/")
@@ -205,11 +206,16 @@ class TestColumns:
         again = checked(clara, csv_of(("c@d.co", "2", "Sunset", "3"), header=header))
         assert stored(again)["status"] == "checked", "columns are known for the type and header"
 
-    def test_same_columns_are_not_checked_twice(self, clara: Client) -> None:
+    def test_same_columns_are_checked_again_unless_their_check_runs(self, clara: Client) -> None:
         file_id = checked(clara, csv_of(*rows(2)))
+        given = columns_of(clara, file_id)
         number = stored(file_id)["check_number"]
-        clara.post(url(file_id, "columns/"), columns_of(clara, file_id))
-        assert stored(file_id)["check_number"] == number
+        suppress("user1@example.com")
+        for _ in range(2):
+            clara.post(url(file_id, "columns/"), given)
+            assert stored(file_id)["check_number"] == number + 1
+        run(file_id)
+        assert (stored(file_id)["good"], stored(file_id)["skipped"]) == (1, 1)
 
     def test_country_reads_phones_without_their_sign(self, clara: Client) -> None:
         content = csv_of(("912345678", "1", "Sunrise", "1"), header=("phone", *HEADER[1:]))
@@ -418,6 +424,20 @@ class TestConfirmation:
         page = page_of(clara.get(url(checked(clara, csv_of(*rows(3))), "confirm/")))
         assert "<dt>By Email</dt><dd>3</dd>" in page
         assert "Send 3 messages" in page
+
+    def test_type_that_is_turned_off_after_the_upload_is_not_sent(self, clara: Client) -> None:
+        file_id = checked(clara, csv_of(*rows(1)))
+        given = confirmation(clara, file_id)
+        allow(TYPE, console_send=False)
+        for answer in (
+            clara.post(url(file_id, "confirm/"), given),
+            clara.get(url(file_id, "preview/")),
+        ):
+            assert answer["Location"] == url(file_id, "check/")
+        assert "be sent to a file from the console any more" in page_of(
+            clara.get(url(file_id, "check/"))
+        )
+        assert broadcasts.get(ObjectId(file_id)) is None
 
     def test_neither_sender_nor_uploader_approves(self, clara: Client, otto: Client) -> None:
         allow(TYPE, approval={"above": 0, "by": "approvers"})

@@ -16,7 +16,7 @@ NAME = "customers.csv"
 
 def allow(slug: str = files.TYPE, **fields: Any) -> None:
     """Let staff send a type."""
-    types.store_type(slug, {"console_send": True, **fields}, now=utc_now())
+    types.store_type(slug, {"console_send": True} | fields, now=utc_now())
     types.invalidate_types()
 
 
