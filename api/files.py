@@ -21,6 +21,7 @@ from notifications.broadcasts import repository as broadcasts
 from notifications.catalog.texts import total_price
 from notifications.documents.files import AudienceFileDocument, MessagesTotal, RowProblem
 from notifications.files import control, downloads, parts, repository
+from notifications.files.checking import has_template
 from notifications.files.columns import IGNORED
 from notifications.files.control import NewFileRequest
 from notifications.intake.requests import Caller
@@ -251,7 +252,7 @@ def file_view(document: AudienceFileDocument, *, is_listed: bool = False) -> Fil
         skipped_rows=_problem_views(skipped),
         doubtful_rows=_problem_views([] if is_listed else document["doubts"]),
         messages=[
-            _messages_view(Channel(channel), total)
+            _messages_view(Channel(channel), total, type_slug=document["type"])
             for channel, total in document["messages"].items()
         ],
         sent_before=[
@@ -275,8 +276,9 @@ def _problem_views(problems: list[RowProblem]) -> list[RowProblemView]:
     ]
 
 
-def _messages_view(channel: Channel, total: MessagesTotal) -> FileMessagesView:
-    if not channel.pays_by_part:
+def _messages_view(channel: Channel, total: MessagesTotal, *, type_slug: str) -> FileMessagesView:
+    # Without a template, what was checked is a placeholder of the broadcast's text.
+    if not channel.pays_by_part or not has_template(type_slug):
         return FileMessagesView(channel=channel, messages=total["messages"])
     cost = total_price(total["units"])
     return FileMessagesView(

@@ -214,7 +214,8 @@ def _page(
         form=form,
         text=text,
         effect=effect,
-        facts=_facts(document, kind, effect, name=name),
+        # What the check counted of a text that is written now is that of a placeholder.
+        facts=_facts(document, kind, effect, name=name, is_priced=text is None),
         version=version_of(kind),
         preview_url=url_of(PREVIEW, document),
         button=_button(effect, document),
@@ -248,6 +249,7 @@ def _facts(
     effect: BroadcastPreview | None,
     *,
     name: str,
+    is_priced: bool,
 ) -> list[tuple[str, str]]:
     facts = [
         ("Type", kind["name"]),
@@ -255,7 +257,7 @@ def _facts(
         ("Messages", f"{document['good']:,}"),
         ("Wrong rows, not sent", f"{document['wrong']:,}" if document["wrong"] else ""),
         ("Skipped rows", f"{document['skipped']:,}" if document["skipped"] else ""),
-        *labels.messages_by_channel(document),
+        *labels.messages_by_channel(document, is_priced=is_priced),
     ]
     if effect is not None:
         about = "" if effect.sampled >= document["good"] else "about "

@@ -14,6 +14,7 @@ from notifications.files.parts import Head
 
 from ..texts.labels import CHANNELS, code_label
 from ..texts.wait_reasons import Label
+from ..widgets.prices import parts_and_price
 
 F = FileStatus
 STATES: Mapping[FileStatus, Label] = {
@@ -80,21 +81,22 @@ def _title(name: str, schema: Mapping[str, Any]) -> str:
     return str(schema.get("title") or code_label(name))
 
 
-def messages_by_channel(document: AudienceFileDocument) -> list[tuple[str, str]]:
-    """Return how many messages go by each channel, with the price of texts."""
+def messages_by_channel(
+    document: AudienceFileDocument, *, is_priced: bool
+) -> list[tuple[str, str]]:
+    """Return how many messages go by each channel, with the price of texts if it is known."""
     return [
-        (f"By {CHANNELS[Channel(name)]}", _count_and_price(Channel(name), total))
+        (f"By {CHANNELS[Channel(name)]}", _count(total, is_priced=is_priced))
         for name, total in document["messages"].items()
     ]
 
 
-def _count_and_price(channel: Channel, total: MessagesTotal) -> str:
+def _count(total: MessagesTotal, *, is_priced: bool) -> str:
     count = f"{total['messages']:,}"
-    if not channel.pays_by_part:
+    # Only texts have parts.
+    if not is_priced or not total["units"]:
         return count
-    cost = total_price(total["units"])
-    price = f", about {cost.price}" if cost.price is not None else ""
-    return f"{count} of {cost.units:,} {'part' if cost.units == 1 else 'parts'}{price}"
+    return f"{count} with {parts_and_price(total_price(total['units']))}"
 
 
 def sentences(

@@ -160,12 +160,16 @@ def _needs_event(slug: str) -> bool:
     return config is not None and config.notify_before is not None
 
 
-def _request(slug: str, *, now: datetime) -> NotificationRequest:
+def has_template(slug: str) -> bool:
+    """Return whether a type's texts are known at the check, and not only at the broadcast."""
     config = types.find_type(slug)
-    has_template = config is None or rendering.exists(slug, version=config.template_version)
+    return config is None or rendering.exists(slug, version=config.template_version)
+
+
+def _request(slug: str, *, now: datetime) -> NotificationRequest:
     return NotificationRequest(
         type=slug,
-        content=ContentRequest() if has_template else PLACEHOLDER,
+        content=ContentRequest() if has_template(slug) else PLACEHOLDER,
         event_at=format_timestamp(now + EVENT_AHEAD) if _needs_event(slug) else None,
     )
 

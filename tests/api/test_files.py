@@ -339,6 +339,18 @@ class TestCheck:
         (doubt,) = found["doubtful_rows"]
         assert (doubt["code"], doubt["rows"]) == ("too_large", [6])
 
+    def test_text_that_the_broadcast_gives_has_no_parts_before(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(texts, "is_configured", lambda _: True)
+        fields = {"name": "News", "category": "transactional", "channels": ["sms"]}
+        assert app.put("/types/news_text", fields).status_code == 201
+        content = csv_of(("+351912345678",), header=("phone",))
+        found = checked(app, content, type_slug="news_text")
+        assert found["messages"] == [
+            {"channel": "sms", "messages": 1, "parts": None, "price": None, "unpriced": None}
+        ]
+
     def test_rows_of_a_reminder_wait_for_its_event(self, app: App) -> None:
         header = ("email", "contest_name")
         content = csv_of(("ada@example.com", "Round 900"), header=header)

@@ -425,6 +425,14 @@ class TestConfirmation:
         assert "<dt>By Email</dt><dd>3</dd>" in page
         assert "Send 3 messages" in page
 
+    def test_parts_without_a_price_are_named(self, clara: Client, settings: Any) -> None:
+        settings.SMS_CURRENCY, settings.SMS_PRICES = "EUR", {"PT": Decimal("0.036")}
+        total: MessagesTotal = {"messages": 3, "units": {"PT": 2, "GB": 1}}
+        document = stored(checked(clara, csv_of(*rows(3)))) | {"messages": {"sms": total}}
+        ((_, priced),) = labels.messages_by_channel(document, is_priced=True)
+        assert priced.startswith("3 with 3 parts, about 0.072 EUR without 1 part, price unknown")
+        assert labels.messages_by_channel(document, is_priced=False) == [("By SMS", "3")]
+
     def test_type_that_is_turned_off_after_the_upload_is_not_sent(self, clara: Client) -> None:
         file_id = checked(clara, csv_of(*rows(1)))
         given = confirmation(clara, file_id)
