@@ -317,9 +317,8 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     repository: Annotated[
         Annotated[str, Meta(min_length=1, max_length=URL_LENGTH)] | None,
         Meta(
-            description="The https URL of the files, which the console shows. Required of a type "
-            "that is managed by `code`.",
-            examples=["https://git.example.com/acme/notify"],
+            description="The https URL of the files, such as https://git.example.com/acme/notify, "
+            "which the console shows. Required of a type that is managed by `code`."
         ),
     ] = None
     is_active: bool = True

@@ -10,6 +10,7 @@ from notifications.catalog import designs
 from notifications.catalog.designs import Kind
 from notifications.content import design_changes
 from notifications.content.design_changes import Change
+from notifications.documents.catalog import DESIGNS
 from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
 
@@ -191,10 +192,15 @@ def test_earlier_version_is_restored(screen: Screen) -> None:
 
 
 def test_script_of_a_layout_does_not_run_in_the_preview(screen: Screen) -> None:
+    """Of one that is stored, since it is refused of a change."""
     page = screen.page
     run = "parent.document.title = 'run'"
     script = f'<script>{run}</script><img src=x onerror="{run}"></body>'
-    store(Kind.LAYOUT, "plain", LAYOUT.replace("</body>", script))
+    store(Kind.LAYOUT, "plain", LAYOUT)
+    stored = DESIGNS().find_one({})
+    assert stored is not None
+    stored["layouts"]["plain"] = LAYOUT.replace("</body>", script)
+    DESIGNS().insert_one(stored | {"_id": stored["_id"] + 1})
     screen.sign_in()
     screen.open(f"{ITEM}layout/plain/")
     expect(mail(screen).locator("img")).to_be_attached()

@@ -86,10 +86,17 @@ STORED: Mapping[str, tuple[Callable[[Any], Any], Any]] = {
     "broadcast": (request_of, {"request": msgspec.to_builtins(REQUEST)}),
 }
 OTHER_SPLATS = {
+    ("api/design.py", "BrandChangeView"): "its own fields",
+    ("api/design.py", "BrandView"): "its own fields",
+    ("api/design.py", "LayoutChangeView"): "its own fields",
+    ("api/design.py", "LayoutView"): "its own fields",
+    ("api/design.py", "PartialChangeView"): "its own fields",
+    ("api/design.py", "PartialView"): "its own fields",
     ("api/recipients/preferences.py", "WindowRequest"): "its own fields",
     ("callbacks/worker.py", "EndpointHealth"): "fields of EndpointHealth alone",
     ("domain/content.py", "Attachment"): "known_fields",
     ("console/types/form.py", "TypeRequest"): "fields of TypeRequest alone",
+    ("console/types/page.py", "EmergencyChange"): "the request",
     ("notifications/catalog/texts.py", "TextRules"): "known_fields",
     ("notifications/intake/content.py", "PushOptions"): "the request",
     ("notifyproject/settings/base.py", "SimpleNamespace"): "the declared variables",

@@ -12,7 +12,12 @@ from django.core.management.sql import emit_post_migrate_signal
 
 from access.models import StaffUser
 from access.staff import permissions
-from access.staff.permissions import OPERATOR_PERMISSIONS, SUPPORT_PERMISSIONS, StaffBackend
+from access.staff.permissions import (
+    OPERATOR_PERMISSIONS,
+    SAVED_VIEW_PERMISSIONS,
+    SUPPORT_PERMISSIONS,
+    StaffBackend,
+)
 from console.staff.accounts import console_permissions
 from devices.models import Device
 from notifyproject.stack import first_run
@@ -21,6 +26,7 @@ from tests.support.mongo.explained_reads import Plan
 
 pytestmark = pytest.mark.usefixtures("db")
 ROLES = ["viewer", "support", "operator", "approver", "admin"]
+SUPPORT = SUPPORT_PERMISSIONS | SAVED_VIEW_PERMISSIONS
 STANDARD_PREFIXES = ("add_", "change_", "delete_", "view_")
 OWN_APPS = frozenset({"access", "analytics", "callbacks", "devices", "notifications", "recipients"})
 
@@ -41,7 +47,7 @@ def test_command_creates_the_roles() -> None:
     output = create_roles()
     assert [line.partition(":")[0] for line in output.splitlines()] == ROLES
     assert "created" in output
-    assert permissions_of("support") == SUPPORT_PERMISSIONS
+    assert permissions_of("support") == SUPPORT
     assert permissions_of("operator") >= OPERATOR_PERMISSIONS
     assert permissions_of("approver") >= permissions.APPROVER_PERMISSIONS
     own = len(permissions.OWN_PERMISSIONS)
@@ -51,6 +57,8 @@ def test_command_creates_the_roles() -> None:
 def test_viewer_has_view_permissions_except_accounts() -> None:
     create_roles()
     found = permissions_of("viewer")
+    assert found >= SAVED_VIEW_PERMISSIONS
+    found -= SAVED_VIEW_PERMISSIONS
     assert all(name.partition(".")[2].startswith("view_") for name in found)
     assert {"notifications.view_notification", "admin.view_logentry"} <= found
     assert not any(name.startswith(("access.", "auth.")) for name in found)
@@ -97,9 +105,9 @@ def test_second_run_adds_missing_permissions_and_removes_none() -> None:
     support.permissions.add(more)
     support.permissions.remove(less)
     assert "complete" in create_roles()
-    assert permissions_of("support") == SUPPORT_PERMISSIONS | {"notifications.cancel_notification"}
+    assert permissions_of("support") == SUPPORT | {"notifications.cancel_notification"}
     assert "reset" in create_roles("--reset")
-    assert permissions_of("support") == SUPPORT_PERMISSIONS
+    assert permissions_of("support") == SUPPORT
 
 
 def test_missing_permission_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +119,7 @@ def test_missing_permission_fails_the_command(monkeypatch: pytest.MonkeyPatch) -
 
 def test_unknown_permission_is_left_out_of_viewer() -> None:
     viewer = permissions.roles(["shop.view_order", "shop.cancel_order", "auth.view_group"])[0]
-    assert viewer.permissions == {"shop.view_order"}
+    assert viewer.permissions == {"shop.view_order"} | SAVED_VIEW_PERMISSIONS
 
 
 def test_first_run_creates_roles_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,7 +122,9 @@ def test_every_field_of_a_type_is_in_its_definition(app: App) -> None:
         "is_active": False,
     }
     design = {
-        "layouts": [{"name": "main", "html": "<p>{{ content }}{{ unsubscribe_url }}</p>"}],
+        "layouts": [
+            {"name": "main", "html": "<html><body>{{ content }}{{ unsubscribe_url }}</body></html>"}
+        ],
         "brands": [{"name": "acme", "brand": {"name": "Acme"}}],
     }
     assert app.post("/design", design).status_code == 200

@@ -211,7 +211,8 @@ def test_first_items_can_be_pushed_as_they_are(notify: Notify, tmp_path: Path, a
         assert notify("init", key) == 0
         assert notify.out.splitlines()[-1] == f"To store it on a server: notify push {key}"
         assert notify("init", key) == 2
-    assert notify("lint") == 0, notify.out
+    assert notify("lint") == 1
+    assert {line.split(": ")[1] for line in notify.out.splitlines()} == {"unused"}
     assert notify("push", "--publish") == 0, notify.out
     assert len(notify.out.splitlines()) == len(KINDS)
     assert (notify("diff", "--exit-code"), notify.out) == (0, "")

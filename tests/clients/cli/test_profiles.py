@@ -20,6 +20,7 @@ from tests.support.tables import each_case
 
 KEY = "ntf_secret"
 URL = "https://notify.example.com"
+TYPES, DESIGN = "/api/v1/type-files", "/api/v1/design"
 
 
 def write(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
@@ -84,7 +85,7 @@ class Servers:
             f"[production]\nurl = 'http://production'\nkey = '{app.key}'\n",
         )
         self._service = httpx.WSGITransport(app=application)
-        self._staging: bytes | None = None
+        self._staging: dict[str, bytes] = {}
         self.transport = httpx.MockTransport(self._answer)
         self.out = ""
 
@@ -94,26 +95,27 @@ class Servers:
         answer = self._service.handle_request(request)
         content = answer.read()
         if is_staging:
-            content = self._staging or content
+            content = self._staging.get(request.url.path, content)
         return httpx.Response(answer.status_code, content=content)
 
     def keep_as_staging(self) -> None:
         """Let staging have the types that there are now."""
         with httpx.Client(transport=self.transport, base_url="http://staging") as http:
             headers = {"Authorization": f"Bearer {self._key}"}
-            self._staging = http.get("/api/v1/type-files?limit=100", headers=headers).content
+            for path in (f"{TYPES}?limit=100", DESIGN):
+                answer = http.get(path, headers=headers)
+                self._staging[answer.request.url.path] = answer.content
 
     def change_staging(self, description: str) -> None:
         """Let staging have another description of its types."""
-        assert self._staging is not None
-        page = json.loads(self._staging)
+        page = json.loads(self._staging[TYPES])
         for each in page["results"]:
             each["definition"]["description"] = description
-        self._staging = json.dumps(page).encode()
+        self._staging[TYPES] = json.dumps(page).encode()
 
     def empty_staging(self) -> None:
         """Let staging have no types."""
-        self._staging = json.dumps({"results": [], "next": None}).encode()
+        self._staging[TYPES] = json.dumps({"results": [], "next": None}).encode()
 
     def __call__(self, *words: str, **environment: str) -> int:
         out, err = io.StringIO(), io.StringIO()

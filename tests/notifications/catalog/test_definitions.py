@@ -21,12 +21,13 @@ STAMPS = {"created_at", "updated_at", "template_version"}
 def test_api_fields_equal_stored_fields() -> None:
     assert set(TypeView.__struct_fields__) == FIELDS | STAMPS | {"slug"}
     stored = {field.name for field in NotificationType._meta.fields}
-    assert stored == FIELDS | STAMPS | {"slug", "categories"}
+    assert stored == FIELDS | STAMPS | {"slug", "categories", "emergency_changes"}
 
 
 def test_console_form_has_the_same_fields() -> None:
-    # The goal of a plan is a choice beside its steps.
-    assert set(NotificationTypeForm.base_fields) == FORM_FIELDS | {"slug", "plan_until"}
+    # The goal of a plan is a choice beside its steps. Files alone say who manages a type.
+    own = {"slug", "plan_until", "emergency_reason"}
+    assert set(NotificationTypeForm.base_fields) == FORM_FIELDS - definitions.OF_MANAGEMENT | own
 
 
 TEMPLATE = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
