@@ -14,7 +14,7 @@ from pymongo import ReturnDocument
 from notifyproject.db.collections import collection
 from notifyproject.db.stored_match import load_match
 
-from .documents import ALERT_RULES, SAVED_VIEWS, SavedViewDocument
+from .documents import ALERT_RULES, SAVED_VIEWS, AlertRuleDocument, SavedViewDocument
 
 COUNT_CAP = 1_000
 MAX_VIEWS = 20
@@ -54,10 +54,15 @@ def store_condition(view_id: ObjectId, *, match: str | None, index: str | None) 
     SAVED_VIEWS().update_one({"_id": view_id}, {"$set": {"match": match, "index": index}})
 
 
-def delete(view_ids: Collection[ObjectId]) -> None:
-    """Delete views, and first their alert rules: no rule is left without its view."""
+def delete(view_ids: Collection[ObjectId]) -> list[AlertRuleDocument]:
+    """Delete views, and first their alert rules: no rule is left without its view.
+
+    Return the rules.
+    """
+    rules = list(ALERT_RULES().find({"view_id": {"$in": list(view_ids)}}))
     ALERT_RULES().delete_many({"view_id": {"$in": list(view_ids)}})
     SAVED_VIEWS().delete_many({"_id": {"$in": list(view_ids)}})
+    return rules
 
 
 def delete_of(user_id: ObjectId) -> None:

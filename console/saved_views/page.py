@@ -7,6 +7,7 @@ from typing import Any
 from bson import ObjectId
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.models import DELETION
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -17,7 +18,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
 
 from monitoring import saved_views
-from monitoring.models import AlertKind, SavedView
+from monitoring.models import AlertKind, AlertRule, SavedView
 from monitoring.saved_views import MAX_VIEWS
 from notifyproject.db.match import Match
 
@@ -37,6 +38,7 @@ from .menu import MAY_SEE, OPEN, counts, keep_condition, list_url
 
 MAY_SHARE = "analytics.share_savedview"
 MAY_ADD_RULE = "analytics.add_alertrule"
+MAY_DELETE_RULE = "analytics.delete_alertrule"
 LIST = "admin:analytics_savedview_changelist"
 NOT_CHOSEN = "Open a list, choose filters there, and then “Save view”."
 HAS_ADDRESS = "Leave out addresses and numbers: a view has no personal data."
@@ -139,8 +141,14 @@ class SavedViewAdmin(ConsoleAdmin):
         return super().has_change_permission(request, obj) and _is_of(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may delete a view, as :meth:`has_change_permission`."""
-        return super().has_delete_permission(request, obj) and _is_of(request, obj)
+        """Return whether the user may delete a view, as :meth:`has_change_permission`.
+
+        Its alert rules are deleted with it, by those who may.
+        """
+        if not (super().has_delete_permission(request, obj) and _is_of(request, obj)):
+            return False
+        may_delete_rules = obj is None or request.user.has_perm(MAY_DELETE_RULE)
+        return may_delete_rules or not saved_views.has_rule(obj.pk)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return no actions: views are deleted one by one, by whom each of them is."""
@@ -212,8 +220,12 @@ class SavedViewAdmin(ConsoleAdmin):
         super().save_model(request, obj, form, change)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Delete the view, and its alert rules."""
-        saved_views.delete([obj.pk])
+        """Delete the view, and its alert rules, which are recorded, too."""
+        for rule in saved_views.delete([obj.pk]):
+            message = f"Deleted with the view “{obj.name}”."
+            record_change(
+                request, AlertRule, rule["_id"], message, name=rule["name"], flag=DELETION
+            )
 
     def response_add(
         self, request: HttpRequest, obj: Any, post_url_continue: str | None = None

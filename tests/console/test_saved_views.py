@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 from django.contrib import admin
-from django.contrib.admin.models import LogEntry
+from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.http import QueryDict
@@ -368,6 +368,18 @@ def test_alert_rule_is_about_a_shared_view(console: Client) -> None:
     assert "Delete the rule first" in answer.content.decode(), "it would be counted for everyone"
     console.post(f"{VIEWS}{view['_id']}/delete/", {"post": "yes"})
     assert collection("alert_rules").count_documents({"kind": "saved_view"}) == 0
+
+
+def test_view_with_a_rule_is_deleted_by_those_who_may_delete_the_rule(console: Client) -> None:
+    view = saved(console, "Ours", "channel=email", is_shared=True)
+    console.post(f"{RULES}add/", rule_of(view))
+    olga = signed_in(make_staff("olga", *KEEP, SEES, "analytics.share_savedview"))
+    assert olga.post(f"{VIEWS}{view['_id']}/delete/", {"post": "yes"}).status_code == 403
+    [rule] = collection("alert_rules").find({"kind": "saved_view"})
+    assert console.post(f"{VIEWS}{view['_id']}/delete/", {"post": "yes"}).status_code == 302
+    assert collection("saved_views").count_documents({}) == 0
+    entry = LogEntry.objects.get(object_id=str(rule["_id"]), action_flag=DELETION)
+    assert (entry.object_repr, entry.change_message) == ("Many", "Deleted with the view “Ours”.")
 
 
 def test_another_condition_forgets_the_view(console: Client) -> None:
