@@ -12,13 +12,19 @@ from domain.time import utc_now
 from notifications.catalog import designs
 from notifications.catalog.designs import BrandRequest, Design, Kind
 from notifications.content import design_changes
-from notifications.content.design_changes import Change, DesignConflictError, Outcome, Planned
+from notifications.content.design_changes import (
+    Change,
+    DesignConflictError,
+    Outcome,
+    Planned,
+    WeakenedError,
+)
 from notifications.models import Design as DesignModel
 from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform import audit
 
 from .http.body import MAX_BYTES_BULK, read_request
-from .http.problems import REVISION_CONFLICT
+from .http.problems import INSUFFICIENT_SCOPE, REVISION_CONFLICT
 from .http.rendering import Response
 from .http.requests import ClientRequest
 from .openapi.operations import operation
@@ -194,12 +200,16 @@ def change_design(request: ClientRequest) -> Response:
     body = read_request(request, DesignRequest, limit=MAX_BYTES_BULK)
     changes = given_changes(body)
     now, by = utc_now(), f"app:{request.client.name}"
+    may_weaken = request.client.has_scope(Scope.TYPES_ADMIN)
     try:
         if body.dry_run:
-            planned = design_changes.plan(changes, before=designs.read_newest())
+            newest = designs.read_newest()
+            planned = design_changes.plan(changes, before=newest, may_weaken=may_weaken)
         else:
-            planned = design_changes.store(changes, created_by=by, now=now)
+            planned = design_changes.store(changes, created_by=by, now=now, may_weaken=may_weaken)
             record(request, changes, planned)
+    except WeakenedError:
+        raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN) from None
     except DesignConflictError as conflict:
         raise REVISION_CONFLICT.error(
             errors=[revision_problem(f"{pointer}/revision") for pointer in conflict.pointers]

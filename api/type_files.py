@@ -377,6 +377,7 @@ def _push(
     for _ in range(pushes.MAX_ATTEMPTS):
         push = pushes.plan(new, items)
         is_weakened = any(change.weakened for change in push.types)
+        is_weakened = is_weakened or design_changes.weakens(push.design)
         if is_weakened and not request.client.has_scope(Scope.TYPES_ADMIN):
             raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
         if body.dry_run:

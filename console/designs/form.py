@@ -25,6 +25,7 @@ from .fields import TEXT_LABELS, Field, fields_of, label_of, normal, text_name, 
 NAME, BASE = "name", "base"
 """Inputs of a new item's name, and of the number of the design that the form was made from."""
 ROWS = 12
+MAX_DIGITS = 9
 NO_LANGUAGE = "Enter the code of the new language, such as pt or pt-BR."
 KNOWN_LANGUAGE = "The language {} already exists."
 
@@ -222,11 +223,17 @@ def changed_values(kind: Kind, old: Mapping[str, str], new: Mapping[str, str]) -
     ]
 
 
+def number_of(text: str) -> int | None:
+    """Return the number of a design, None for a text that is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
+    return int(text) if is_number else None
+
+
 def _base(text: str) -> Design:
     """Return the design that a form was made from; without one, that of a new installation."""
     try:
-        return designs.numbered(int(text))
-    except (UnknownDesignError, ValueError):
+        return designs.numbered(number_of(text) or 0)
+    except UnknownDesignError:
         return Design()
 
 

@@ -20,14 +20,21 @@ from domain.time import utc_now
 from notifications.catalog import designs, types
 from notifications.catalog.designs import Design, Kind, UnknownDesignError
 from notifications.content import design_changes, design_history, design_uses
-from notifications.content.design_changes import Change, DesignConflictError, Outcome, Planned
+from notifications.content.design_changes import (
+    Change,
+    DesignConflictError,
+    Outcome,
+    Planned,
+    WeakenedError,
+)
 from notifications.content.design_history import Edition
 from notifications.content.design_uses import Uses
 from notifications.content.templates import DEFAULT_LANGUAGE
 from notifications.documents.catalog import NOTIFICATION_TYPES
 from notifications.models import Design as DesignModel
-from notifications.validation import InvalidRequestError
+from notifications.validation import FieldProblem, InvalidRequestError
 
+from ..types.form import WEAKEN
 from ..widgets import names
 from ..widgets.actions import (
     ask,
@@ -54,7 +61,6 @@ TYPE = "admin:notifications_notificationtype_change"
 FRAME = "admin:notifications_design_frame"
 MAY_CHANGE = "notifications.change_design"
 MAX_EDITIONS = 20
-MAX_DIGITS = 9
 UNNAMED = "new-item"
 """The name of a new item in its preview, until it has one."""
 FLAGS = {Outcome.CREATED: ADDITION, Outcome.CHANGED: CHANGE, Outcome.REMOVED: DELETION}
@@ -66,6 +72,10 @@ LABELS = {
 WORDS: Mapping[Kind, str] = {kind: kind.value for kind in Kind}
 EFFECT = "New messages use it at once. Accepted ones keep the look that they were accepted with."
 TAKEN = "There is a {} with this name."
+NOT_ALLOWED = (
+    "A critical or sensitive type has this brand. Its layout, sender, reply address, and accounts "
+    "change with the permission to weaken types."
+)
 OVERTAKEN = "Somebody else changed it at the same time. Try again."
 UNCHANGED = "No change: it was saved as it is."
 
@@ -224,12 +234,6 @@ def _kind(text: str) -> Kind:
         raise Http404 from None
 
 
-def number_of(text: str) -> int | None:
-    """Return the number of a design, None for a text that is none."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
-    return int(text) if is_number else None
-
-
 def _design_of(request: HttpRequest) -> Design:
     """Return the design that the request names, or the newest. Raises UnknownDesignError."""
     number = request.GET.get(DESIGN_NUMBER)
@@ -238,7 +242,7 @@ def _design_of(request: HttpRequest) -> Design:
 
 def _numbered(text: str) -> Design:
     """Return the design with the number in a text. Raises UnknownDesignError."""
-    number = number_of(text)
+    number = form.number_of(text)
     if number is None:
         raise UnknownDesignError
     return designs.numbered(number)
@@ -266,9 +270,14 @@ def _save(admin: Any, request: HttpRequest, posted: ItemForm) -> HttpResponse:
 
 
 def _store(request: HttpRequest, change: Change, *, what: str = "") -> Planned:
-    """Store a change as the API does, and record it."""
-    by = f"staff:{request.user.get_username()}"
-    planned = design_changes.store([change], created_by=by, now=utc_now())
+    """Store a change as the API does, and record it. Raises InvalidRequestError and others."""
+    by, may_weaken = f"staff:{request.user.get_username()}", request.user.has_perm(WEAKEN)
+    try:
+        planned = design_changes.store(
+            [change], created_by=by, now=utc_now(), may_weaken=may_weaken
+        )
+    except WeakenedError:
+        raise InvalidRequestError([FieldProblem("", "not_allowed", NOT_ALLOWED)]) from None
     (outcome,) = planned.outcomes
     if outcome is not Outcome.UNCHANGED:
         message = f"{what or outcome.capitalize()}, in design {planned.design.number}."

@@ -69,7 +69,7 @@ class DesignAdmin(ReadOnlyAdmin):
     def changes_view(self, request: HttpRequest) -> HttpResponse:
         """Show what was changed, the newest first."""
         self._require_view(request)
-        below = item.number_of(request.GET.get(BELOW, ""))
+        below = form.number_of(request.GET.get(BELOW, ""))
         found = design_history.list_editions(below=below, limit=PER_PAGE + 1)
         shown = found[:PER_PAGE]
         older = f"?{urlencode({BELOW: shown[-1].number})}" if len(found) > PER_PAGE else None
@@ -94,7 +94,7 @@ class DesignAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show what one design changed."""
         self._require_view(request)
-        number = item.number_of(object_id)
+        number = form.number_of(object_id)
         edition = None if number is None else design_history.find_edition(number)
         if edition is None:
             return not_found(request, "Design", LIST)

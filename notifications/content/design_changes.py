@@ -16,7 +16,7 @@ from domain.mailboxes import parse_mailbox
 from domain.states import BroadcastStatus
 from providers import accounts, registry, senders
 
-from ..catalog import designs
+from ..catalog import designs, types
 from ..catalog.designs import BrandRequest, Design, Kind, TextKind
 from ..documents.broadcasts import BROADCASTS
 from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES
@@ -53,6 +53,10 @@ UNREAD = (
     BroadcastStatus.PAUSED,
 )
 """Statuses of broadcasts whose audience is, or may be, still to be read."""
+ROUTING = ("accounts", "layout", "reply_to", "sender")
+"""Fields of a brand that decide who sends its messages, who gets the answers, and what is around
+them.
+"""
 _TEXT_PART = Part.BODY
 
 
@@ -113,6 +117,10 @@ class DesignConflictError(Exception):
         self.pointers = tuple(pointers)
 
 
+class WeakenedError(Exception):
+    """A change of the routing of critical or sensitive types, by those who may not."""
+
+
 def draft(changes: Sequence[Change], *, before: Design) -> Planned:
     """Return the design after changes, whatever uses it. Nothing is written.
 
@@ -155,22 +163,27 @@ def draft(changes: Sequence[Change], *, before: Design) -> Planned:
     )
 
 
-def plan(changes: Sequence[Change], *, before: Design) -> Planned:
+def plan(changes: Sequence[Change], *, before: Design, may_weaken: bool = True) -> Planned:
     """Return the design after changes. Nothing is written.
 
-    Raises InvalidRequestError with every problem, and DesignConflictError.
+    Raises InvalidRequestError with every problem, DesignConflictError, and WeakenedError unless
+    they may change the routing of critical and sensitive types.
     """
     planned = draft(changes, before=before)
     if planned.conflicts:
         raise DesignConflictError(planned.conflicts)
     _raise_if_any(find_broken_uses(planned))
+    if not may_weaken and weakens(planned):
+        raise WeakenedError
     return planned
 
 
-def store(changes: Sequence[Change], *, created_by: str, now: datetime) -> Planned:
+def store(
+    changes: Sequence[Change], *, created_by: str, now: datetime, may_weaken: bool = True
+) -> Planned:
     """Store the design after changes, for new notifications. Raises as :func:`plan` does."""
     for _ in range(MAX_INSERT_ATTEMPTS):
-        planned = plan(changes, before=designs.read_newest())
+        planned = plan(changes, before=designs.read_newest(), may_weaken=may_weaken)
         if not planned.changed:
             return planned
         try:
@@ -288,9 +301,15 @@ def _find_faults_of_layout(change: Change, after: Design) -> Iterator[FieldProbl
         yield FieldProblem(pointer, fault.code, fault.text)
     if faults:
         return
+    htmls: dict[str, None] = {}
     for language in _languages_of(source, after):
-        expanded = looks.expand(source, LAYOUT_PART, language, after).text
+        try:
+            expanded = looks.expand(source, LAYOUT_PART, language, after).text
+        except TemplateError as problem:
+            yield FieldProblem(pointer, problem.code, problem.text)
+            return
         html = looks.with_colours(expanded, None)
+        htmls[html] = None
         problems = [*_dry_run({pointer: html}, is_layout=True)]
         if not problems:
             found = layout_checks.find_faults(html)
@@ -298,8 +317,11 @@ def _find_faults_of_layout(change: Change, after: Design) -> Iterator[FieldProbl
         if problems:
             yield from problems
             return
-    if reason := layout_checks.find_costly(html, _html_of_types(after)):
-        yield FieldProblem(pointer, "too_complex", reason)
+    texts = _html_of_types(after)
+    for html in htmls:
+        if reason := layout_checks.find_costly(html, texts):
+            yield FieldProblem(pointer, "too_complex", reason)
+            return
 
 
 def _html_of_types(design: Design) -> dict[str, str]:
@@ -320,7 +342,7 @@ def _html_of_types(design: Design) -> dict[str, str]:
 def _languages_of(source: str, design: Design) -> list[str]:
     """Return the languages in which a layout has other partials, the default one first."""
     names = design_uses.all_rendered([source], design)
-    languages = {language for name in names for language in design.partials[name]}
+    languages = {language for name in names for language in design.partials.get(name, {})}
     return [DEFAULT_LANGUAGE, *sorted(languages - {DEFAULT_LANGUAGE})]
 
 
@@ -397,6 +419,31 @@ def _check_image(url: str, pointer: str, problems: ProblemCollector) -> None:
     if urlsplit(url).path.lower().endswith((".svg", ".webp")):
         reason = "Mail programs don't show this format: use PNG, JPEG, or GIF."
         problems.add(pointer, "invalid_image", reason)
+
+
+def weakens(planned: Planned) -> bool:
+    """Return whether changes of brands change the routing of critical or sensitive types.
+
+    What a type itself names is a field of the type, with the same protection.
+    """
+    names = [
+        change.name
+        for change in planned.changed
+        if change.kind is Kind.BRAND
+        and _routing_of(change.name, planned.before) != _routing_of(change.name, planned.design)
+    ]
+    if not names:
+        return False
+    using = NOTIFICATION_TYPES().find({"brand": {"$in": names}}, {"_id": 1})
+    return any(types.is_locked(document["_id"]) for document in using)
+
+
+def _routing_of(name: str, design: Design) -> list[Any] | None:
+    """Return the values of ROUTING, with defaults. None without such a brand."""
+    if name not in design.brands:
+        return None
+    brand = design.brand(name)
+    return [getattr(brand, each) for each in ROUTING]
 
 
 def find_broken_uses(

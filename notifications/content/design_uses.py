@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..catalog.designs import Design, Kind
 from ..documents.catalog import NOTIFICATION_TYPES
 from . import partials, type_files
+from .engine import TemplateError
 
 Key = tuple[Kind, str]
 
@@ -76,4 +77,11 @@ def _texts_of(name: str, design: Design) -> Iterator[str]:
 
 
 def _rendered(texts: Iterable[str]) -> set[str]:
-    return {name for text in texts for name in partials.rendered_names(text)}
+    """Return the partials that texts render. One that can't be read renders none."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            found |= partials.rendered_names(text)
+        except TemplateError:
+            continue  # It is refused where it is given.
+    return found

@@ -1,7 +1,8 @@
 """What a layout must show whatever a message has, and must not do with what a message says.
 
 A layout is used for types that don't exist yet, login codes included. So what a message says is as
-secret in it as a sensitive variable is in a template.
+secret in it as a sensitive variable is in a template, and so are its links: one may sign in whoever
+opens it.
 """
 
 import re
@@ -10,6 +11,7 @@ from typing import Any
 
 from domain.content import Look
 
+from ..catalog.designs import BrandRequest, Logo
 from . import exposure, inlining, looks, markup
 from .engine import HTML_ENVIRONMENT, TemplateError, check_source, line_at
 from .limits import MAX_WORK, Budget
@@ -17,15 +19,23 @@ from .templates import layout_words
 
 SAID = frozenset({"content", "heading", "preheader", "subject"})
 """Variables of a layout that have what a message says, such as a code."""
+LINKS = frozenset({"deep_link", "unsubscribe_url"})
+"""Variables that a layout may also have as the whole address of a link."""
 MAX_RENDERED_WORK = 2 * MAX_WORK
 """Units for rendering a layout in all ways."""
-_TEXT, _UNSUBSCRIBE = "Example of a text.", "https://example.com/unsubscribe"
+_TEXT = "Example of a text."
+_PAGE, _UNSUBSCRIBE = "https://example.com/", "https://example.com/unsubscribe"
 _ALWAYS: Mapping[str, Any] = {"content": f"<p>{_TEXT}</p>", "subject": "Example", "language": "en"}
+_OTHER_LANGUAGE = "xx"
+"""One that no layout names."""
+_BRAND = BrandRequest(
+    name="Example", logo=Logo(url="https://example.com/logo.png"), footer="Street"
+)
 _SOMETIMES: Mapping[str, Any] = {
     "styles": "<style>p { margin: 0; }</style>",
     "heading": "Example",
     "image_url": "https://example.com/image.png",
-    "deep_link": "https://example.com/",
+    "deep_link": _PAGE,
     "unsubscribe_url": _UNSUBSCRIBE,
     "preheader": "Example",
 }
@@ -35,6 +45,15 @@ _FRAME = frozenset(["html", "head", "body", "title"])
 _DOCTYPE = re.compile(r"<!doctype\b", re.IGNORECASE)
 _LANGUAGE = re.compile(r"\{\{-?\s*language\s*-?\}\}")
 _LIQUID = re.compile(r"\{[{%]")
+_VALUE = r"""(?:\s*=\s*(?:"[^"]*"|'[^']*'))?"""
+_HREF = re.compile(
+    rf"""\A(<a(?:\s+(?!href\b)[\w:-]+{_VALUE})*\s+href\s*=\s*)"""
+    rf"""(["'])\{{\{{-? *(?:{"|".join(sorted(LINKS))}) *-?\}}\}}\2""",
+    re.IGNORECASE,
+)
+"""A link to one of LINKS, which is the whole of its address."""
+_META = re.compile(r"http-equiv(?!\s*=\s*[\"']?(?:content-type|x-ua-compatible)[\"'\s/>])", re.I)
+"""An instruction to the mail program, such as to open another page."""
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 NESTED, REPEATED = 100, 400
 """Elements of the text that a style sheet is tried with."""
@@ -60,8 +79,7 @@ def _find_unshown(html: str) -> Iterator[TemplateError]:
     """Yield what a layout doesn't show in some way, or why it can't be rendered."""
     layout = looks.parse_layout(html, is_own=False)
     budget = Budget(MAX_RENDERED_WORK)
-    brand = looks.layout_variables(Look(design=0), "Example")
-    words = {**brand, "words": layout_words(None)}
+    words = {"words": layout_words(None)}
     found: dict[str, TemplateError] = {}
     for present in _ways():
         try:
@@ -84,19 +102,26 @@ def _find_exposed(html: str) -> list[TemplateError]:
     body = _body(html)
     exposed = exposure.find_exposed(
         HTML_ENVIRONMENT.from_string(body),
-        sensitive=SAID,
+        sensitive=SAID | LINKS,
         example={**_ALWAYS, **_SOMETIMES},
         is_html=True,
     )
     return [
-        TemplateError(
-            exposure.CODE,
-            f"{each.name!r} may have a login code, and must not be in a URL or any other request, "
-            f"nor decide about one: {each.why}.",
-            line=line_at(body, each.index),
-        )
+        TemplateError(exposure.CODE, _reason(each), line=line_at(body, each.index))
         for each in exposed
     ]
+
+
+def _reason(exposed: exposure.Exposure) -> str:
+    if exposed.name in LINKS:
+        return (
+            f"{exposed.name!r} may sign in whoever opens it, and must not be in any request, nor "
+            f"decide about one, but be the whole of <a href>, or a text: {exposed.why}."
+        )
+    return (
+        f"{exposed.name!r} may have a login code, and must not be in a URL or any other request, "
+        f"nor decide about one: {exposed.why}."
+    )
 
 
 def find_costly(html: str, texts: Mapping[str, str]) -> str | None:
@@ -133,11 +158,14 @@ def _nested(css: str) -> str:
 def _ways() -> Iterator[dict[str, Any]]:
     """Yield the variables of messages that have all, nothing, or all but one."""
     nothing = dict.fromkeys(_SOMETIMES)
-    yield {**_ALWAYS, **_SOMETIMES}
-    yield {**_ALWAYS, **nothing}
-    yield {**_ALWAYS, **nothing, "unsubscribe_url": _UNSUBSCRIBE}
+    always = {**looks.layout_variables(Look(design=0), "Example"), **_ALWAYS}
+    yield {**always, **_SOMETIMES}
+    yield {**always, **_SOMETIMES, "language": _OTHER_LANGUAGE}
+    yield {**always, **_SOMETIMES, **looks.brand_variables(_BRAND)}
+    yield {**always, **nothing}
+    yield {**always, **nothing, "unsubscribe_url": _UNSUBSCRIBE}
     for name in _SOMETIMES:
-        yield {**_ALWAYS, **_SOMETIMES, name: None}
+        yield {**always, **_SOMETIMES, name: None}
 
 
 def _has_text(html: str, text: str) -> bool:
@@ -159,7 +187,8 @@ def _has_link(html: str, url: str) -> bool:
 def _body(html: str) -> str:
     """Return a layout as a part of a document, with the same lines.
 
-    Tags whose attributes have other Liquid than the language keep them, to be refused.
+    Tags whose attributes have other Liquid than the language keep them, to be refused. So does what
+    a mail program would obey. Links to one of LINKS are links to a page.
     """
     pieces = check_source(html)
     blanked = inlining.replace_liquid(
@@ -171,8 +200,11 @@ def _body(html: str) -> str:
         tag = html[token.start : token.tag_end or token.end]
         has_liquid = _LIQUID.search(_LANGUAGE.sub("", tag)) is not None
         lines = "\n" * tag.count("\n")
-        if _DOCTYPE.match(tag) or (token.name == "meta" and not has_liquid):
+        is_obeyed = _META.search(tag) is not None
+        if _DOCTYPE.match(tag) or (token.name == "meta" and not (has_liquid or is_obeyed)):
             replaced = lines
+        elif token.name == "a" and (link := _HREF.match(tag)):
+            replaced = f"{link[1]}{link[2]}{_PAGE}{link[2]}{tag[link.end() :]}"
         elif token.name not in _FRAME:
             continue
         elif token.is_end:

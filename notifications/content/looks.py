@@ -233,7 +233,11 @@ def layout_variables(look: Look | None, sender: str) -> Mapping[str, Any]:
     """Return what a layout shows of the brand, or of the sender without one."""
     if look is None:
         return {"sender": sender}
-    brand = brand_of(look) or BrandRequest(name=sender)
+    return brand_variables(brand_of(look) or BrandRequest(name=sender))
+
+
+def brand_variables(brand: BrandRequest) -> Mapping[str, Any]:
+    """Return what a layout shows of a brand."""
     return {
         BRAND_VARIABLE: designs.brand_variable(brand),
         "sender": brand.name,

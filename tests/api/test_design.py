@@ -176,6 +176,8 @@ def test_scope_is_templates_write(app: App) -> None:
             "unknown_partial",
         ),
         (partial("a", {"default": {"text": "{{ a"}}), "/default/text", "syntax"),
+        (partial("a", {"default": {"text": "{% render foo %}"}}), "/default/text", "partial"),
+        (partial("a", {"default": {"html": "{% if a"}}), "/default/html", "syntax"),
         (partial("a", {"pt": {"text": "{{ a | nope }}"}}), "/pt/text", "unknown_filter"),
         (partial("a", {"pt": {"html": "{{ a | safe }}"}}), "/pt/html", "unknown_filter"),
         (partial("a", {"Portuguese": {"text": "a"}}), "/Portuguese", "invalid_locale"),
@@ -195,6 +197,37 @@ def test_two_partials_that_render_each_other_are_refused(app: App) -> None:
     answer = change(app, partials=both)
     assert set(pointers(answer).values()) == {"partial"}
     assert "a → b → a" in answer.content.decode()
+
+
+MALFORMED = ["{% render foo %}", "{% render 'a", "{% if a", "{% render 'none' %}"]
+
+
+@each_case("text", MALFORMED)
+def test_malformed_partial_beside_a_layout_is_refused(app: App, text: str) -> None:
+    html = LAYOUT.replace("{{ content }}", "{{ content }}{% render 'a' %}")
+    for language in ("default", "pt"):
+        texts = {"default": {"html": "<p>Bye</p>"}} | {language: {"html": text}}
+        answer = change(app, **partial("a", texts), **layout(html=html))
+        assert f"/partials/0/texts/{language}/html" in pointers(answer)
+
+
+@each_case("text", MALFORMED)
+def test_malformed_partial_of_a_stored_layout_is_refused(app: App, text: str) -> None:
+    html = LAYOUT.replace("{{ content }}", "{{ content }}{% render 'a' %}")
+    texts = {"default": {"html": "<p>Bye</p>"}}
+    if "a" not in {each["name"] for each in app.get(PATH).json()["partials"]}:
+        put(app, **partial("a", texts), **layout(html=html))
+    of = revision(app, "partials", "a")
+    for language in ("default", "pt"):
+        answer = change(app, **partial("a", texts | {language: {"html": text}}, revision=of))
+        assert f"/partials/0/texts/{language}/html" in pointers(answer)
+    answer = change(app, partials=[{"name": "a", "revision": of, "texts": None}])
+    assert answer.status_code == 422
+
+
+@each_case("text", MALFORMED)
+def test_malformed_layout_is_refused(app: App, text: str) -> None:
+    assert "/layouts/0/html" in pointers(change(app, **layout(html=LAYOUT + text)))
 
 
 @each_case(

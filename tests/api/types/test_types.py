@@ -43,6 +43,13 @@ COMPLETE: dict[str, Any] = {
 }
 
 
+def _store_brand(client: App, fields: Any, path: str = "/design", **others: Any) -> Any:
+    """Store the brand ``acme``, whatever it is now."""
+    found = {each["name"]: each["revision"] for each in client.get("/design").json()["brands"]}
+    brand = {"name": "acme", "revision": found.get("acme"), "brand": fields}
+    return client.post(path, {"brands": [brand], **others})
+
+
 def test_new_type_is_usable_at_once(app: App) -> None:
     answer = app.put(PATH, COMPLETE)
     assert answer.status_code == 201
@@ -396,6 +403,36 @@ def test_routing_of_a_login_code_is_changed_by_types_admin_alone(
     assert app.put("/types/mfa_code", before | change).status_code == 200
     collection("notification_types").replace_one({"_id": "mfa_code"}, stored)
     types.invalidate_types()
+
+
+@each_case(
+    "fields",
+    [
+        {"accounts": {"email": ["sendgrid"]}},
+        {"from": "Acme <hello@acme.example>"},
+        {"reply_to": "eve@evil.example"},
+        {"layout": "frame"},
+    ],
+)
+def test_routing_of_a_login_code_by_its_brand_is_changed_by_types_admin_alone(
+    app: App, editor: App, fields: dict[str, Any], settings: Any
+) -> None:
+    settings.EMAIL_SENDERS = frozenset({"@acme.example"})
+    frame = "<html><body>{{ content }}<p>{{ unsubscribe_url }}</p></body></html>"
+    _store_brand(app, {"name": "Acme"}, layouts=[{"name": "frame", "html": frame}])
+    changed = _as_sent(app, "mfa_code") | {"brand": "acme"}
+    assert app.put("/types/mfa_code", changed).status_code == 200
+    for turn in ({"dry_run": True}, {}):
+        answer = _store_brand(editor, {"name": "Acme", **fields}, **turn)
+        assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+    file = {"publish": True, "dry_run": False, "types": []}
+    assert (
+        _store_brand(editor, {"name": "Acme", **fields}, "/type-files", **file).status_code == 403
+    )
+    assert _store_brand(editor, {"name": "Acme & Sons", "footer": "Lisbon"}).status_code == 200
+    assert _store_brand(app, {"name": "Acme", **fields}).status_code == 200
+    assert _store_brand(editor, {"name": "Acme"}).status_code == 403, "back again"
+    assert _store_brand(app, {"name": "Acme"}).status_code == 200
 
 
 def test_room_of_a_login_code_is_changed_by_types_admin_alone(app: App, editor: App) -> None:

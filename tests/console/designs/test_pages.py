@@ -277,6 +277,34 @@ def test_item_that_was_removed_meanwhile_can_be_stored_again(editor: Client) -> 
     assert newest().layouts == {"plain": ours}
 
 
+@each_case("base", ["9" * 30, "9" * 5_000, "-1", "\u0663", "", "a"])
+def test_form_of_an_unknown_design_is_shown_again(editor: Client, base: str) -> None:
+    response = editor.post(item("layout", "main"), {"base": base, "html": ""})
+    assert response.status_code == 200
+
+
+def test_routing_by_the_brand_of_a_login_code_needs_the_permission_to_weaken_it(
+    editor: Client,
+) -> None:
+    store(Kind.BRAND, "acme", {"name": "Acme"})
+    collection("notification_types").update_one({"_id": "mfa_code"}, {"$set": {"brand": "acme"}})
+    fields = brand(reply_to="eve@evil.example")
+    response = save(editor, item("brand", "acme"), fields, base=1)
+    assert "A critical or sensitive type has this brand." in words(response.content.decode())
+    assert newest().number == 1
+    assert save(editor, item("brand", "acme"), brand(footer="Lisbon"), base=1).status_code == 302
+    admin = signed_in(
+        make_staff("ada", "notifications.change_design", "notifications.weaken_notificationtype")
+    )
+    assert save(admin, item("brand", "acme"), fields, base=2).status_code == 302
+    assert newest().number == 3
+    revision = designs.revision_of(newest().brands["acme"])
+    post = {"number": 1, "revision": revision}
+    response = editor.post(item("brand", "acme", "restore/"), post, follow=True)
+    assert "Not restored. A critical or sensitive type" in words(response.content.decode())
+    assert newest().number == 3
+
+
 def test_name_of_another_item_is_refused(editor: Client) -> None:
     store(Kind.LAYOUT, "plain", LAYOUT)
     other = {"name": "plain", "html": LAYOUT.replace("<p>", "<p>Other ")}

@@ -28,6 +28,12 @@ def test_a_layout_like_the_built_in_one_is_one() -> None:
         ("<p>{{ preheader }}</p>{{ content }}<p>{{ unsubscribe_url }}</p>", ""),
         ("{% if image_url %}<img src='{{ image_url }}' alt=''>{% endif %}{{ content }}" + STOP, ""),
         ("<img src='{{ brand.logo_url }}' alt=''>{{ content }}" + STOP, "{{ styles }}"),
+        ("{{ content }}{% if deep_link %}<p><a class='b' href=\"{{ deep_link }}\" "
+         "style='color: #fff'>Open</a></p><p>{{ deep_link }}</p>{% endif %}" + STOP, ""),
+        ("{{ content }}<a\n href = '{{- unsubscribe_url -}}'>Stop</a>", ""),
+        ("{% if language == 'en' %}<p>Hello</p>{% endif %}{{ content }}" + STOP, ""),
+        ("{{ content }}" + STOP, "<meta http-equiv='Content-Type' content='text/html'>"),
+        ("{{ content }}" + STOP, "<meta content='IE=edge' http-equiv=X-UA-Compatible>"),
         ("{{ content }}" + STOP, "<style>.card { color: #374151; }</style>"),
         ("<!--[if mso]><table><tr><td><![endif]-->{{ content }}"
          "<!--[if mso]></td></tr></table><![endif]-->" + STOP, ""),
@@ -46,6 +52,9 @@ def test_layout_without_a_fault(body: str, head: str) -> None:
         "{% raw %}{{ content }}{% endraw %}",
         "{% if image_url %}{{ content }}{% endif %}",
         "{% unless image_url %}{{ content }}{% endunless %}",
+        "{% if language == 'en' %}{{ content }}{% endif %}",
+        "{% unless brand.logo_url != '' %}{{ content }}{% endunless %}",
+        "{% unless brand.footer != '' %}{{ content }}{% endunless %}",
         "{% if heading %}{% else %}{{ content }}{% endif %}",
         "<div title='{{ content }}'></div>",
         "<style>{{ content }}</style>",
@@ -91,10 +100,46 @@ def test_what_a_message_says_is_in_no_request(name: str, body: str) -> None:
     assert "sensitive_in_url" in codes(f"<div>{shown}</div>{{{{ content }}}}{STOP}")
 
 
+@each_case("name", ["deep_link", "unsubscribe_url"])
+@each_case(
+    "body",
+    [
+        "<img alt='' src='https://e.example/?u={{{{ {name} | url_encode }}}}'>",
+        "<img alt='' src='{}'>",
+        "<a href='https://e.example/?u={}'>Open</a>",
+        "<a href='{}?from=e.example'>Open</a>",
+        "<a href='{{{{ {name} | replace: 'shop', 'e' }}}}'>Open</a>",
+        "<a title='{}' href='https://e.example/'>Open</a>",
+        "<a href=\"https://e.example/? href='{}'\">Open</a>",
+        "<a href='https://e.example/' ping='{}'>Open</a>",
+        "<a title=' href=' x='https://e.example/?{}'>Open</a>",
+        "<area href='{}'>",
+        "<div style='background: url({})'></div>",
+        "<style>p {{ background: url(\"https://e.example/?<a href='{}'\"); }}</style>",
+        "<form action='{}'></form>",
+        "{{% assign x = {name} %}}<img alt='' src='https://e.example/{{{{ x }}}}'>",
+        "{{% if {name} contains 'a' %}}<img alt='' src='https://e.example/a'>{{% endif %}}",
+    ],
+)
+def test_link_of_a_message_is_sent_to_nobody_else(name: str, body: str) -> None:
+    shown = body.format("{{ " + name + " }}", name=name)
+    assert "sensitive_in_url" in codes(f"<div>{shown}</div>{{{{ content }}}}{STOP}")
+
+
+def test_fault_of_a_link_says_where_it_may_stand() -> None:
+    html = f"<html><body>{{{{ content }}}}\n<img src='{{{{ deep_link }}}}'>{STOP}</body></html>"
+    (fault,) = layout_checks.find_faults(html)
+    assert (fault.line, "the whole of <a href>" in str(fault)) == (2, True)
+
+
 @each_case(
     "head",
     [
         "<meta http-equiv='refresh' content='0; url=https://e.example/{{ subject }}'>",
+        "<meta http-equiv='refresh' content='0; url=https://e.example/'>",
+        "<META content='0' HTTP-EQUIV = refresh>",
+        "<meta http-equiv='re&#102;resh' content='0; url=https://e.example/'>",
+        "<meta http-equiv='content-type' http-equiv='refresh' content='0'>",
         "<style>p { background: url(https://e.example/{{ preheader }}); }</style>",
         "<style>@import 'https://e.example/a.css';</style>",
         "<style>@font-face { font-family: a; src: url(https://e.example/a); }</style>",
