@@ -1,6 +1,5 @@
 """Opens an upload as a table. A workbook is parsed by a process of its own, within limits."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -22,8 +21,8 @@ MAX_CPU_SECONDS = 180
 MAX_MEMORY_BYTES = 256 * 1024 * 1024
 """What the process may use on top of its size at startup."""
 PROGRAM = ("-m", workbook_parser.__name__)
-_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ")
-"""What the process gets of the environment, which has the worker's secrets."""
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
+"""That of the process, without the worker's secrets."""
 _FOLDER = Path(__file__).parents[2]
 _OF_THE_WORKBOOK = frozenset(
     {
@@ -55,7 +54,7 @@ def open_table(content: bytes, *, while_waiting: Callable[[], None]) -> Iterator
     with subprocess.Popen(
         [sys.executable, *PROGRAM, *limits],
         cwd=_FOLDER,
-        env={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        env=_ENVIRONMENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # A traceback may have a value of a cell.
