@@ -29,6 +29,9 @@
 # make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
 # make lock    pin the dependencies of pyproject.toml in uv.lock, and export requirements*.txt;
 #              UPGRADE=django for its newest version, UPGRADE=all for those of all: docs/guides/change.md
+# make version VERSION=1.0.0   write a version to all files that state it, and begin its section of the changelog
+# make release VERSION=1.0.0   check the commit, and build what is published in .data/release, IMAGE=… for the image's
+#              name in docker-compose.yml; needs Node.js: docs/guides/release.md
 # make clean   delete the virtual environment and all data
 
 PYTHON ?= python3
@@ -41,7 +44,7 @@ TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test slow coverage docs grafana lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test version release slow coverage docs grafana lint fuzz fuzz-templates security oidc client settings data-model web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -118,6 +121,12 @@ docs: .venv/dev .venv/mermaid.js
 	  https://registry.npmjs.org/@mermaid-js/tiny/-/tiny-12.0.0.tgz
 	echo "94f4bea4d69ae2766d6d29cd3321c9ed6be8c640852c57ef89d4f9999ada9783  .venv/mermaid.tgz" | sha256sum --check --quiet
 	tar --extract --gzip --to-stdout --file .venv/mermaid.tgz package/dist/mermaid.tiny.js >$@
+
+version: .venv/dev
+	$(BIN)/python -m scripts.release version $(VERSION)
+
+release: machine .venv/dev .venv/release .venv/mermaid.js
+	$(BIN)/python -m scripts.release release $(VERSION) $(if $(IMAGE),--image $(IMAGE))
 
 web:
 	cd clients/web && npm ci --no-audit --no-fund && npm run check && npm run build && npm test
@@ -205,7 +214,7 @@ endif
 .venv/bin/python: | python
 	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.venv/local .venv/dev: .venv/%: uv.lock | .venv/bin/python
+.venv/local .venv/dev .venv/release: .venv/%: uv.lock | .venv/bin/python
 	sed -n '/^name = "uv"$$/,/^$$/{s/^version = "\(.*\)"/uv==\1/p; s/.*hash = "\([^"]*\)".*/--hash=\1/p}' $< \
 	  | tr '\n' ' ' >.venv/uv.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt

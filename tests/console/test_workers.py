@@ -11,6 +11,7 @@ from domain.channels import Channel
 from domain.states import DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import workers
+from notifyproject import __version__
 from notifyproject.db.collections import collection
 from notifyproject.platform import process, valkey, watchdog
 from tasks.schedule import add_missing_tasks
@@ -106,4 +107,4 @@ def test_worker_reports_that_it_is_alive(db: None) -> None:
     watchdog._report({"email.high", "service"}, utc_now())
     [stored] = collection("heartbeats").find({"_id": {"$regex": "^worker:"}})
     assert stored["_id"] == f"worker:{process.worker_name()}"
-    assert (stored["queues"], stored["version"]) == (["email.high", "service"], "0.1.0")
+    assert (stored["queues"], stored["version"]) == (["email.high", "service"], __version__)
