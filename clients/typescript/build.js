@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { deflateRawSync } from "node:zlib";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -17,14 +18,24 @@ const types = PARTS.map((name) => {
   const part = readFileSync(new URL(`${name}.d.ts`, dist), "utf8")
     .replaceAll(/^(import .*|export {};|(\/\*\*.*\*\/\n)?export declare const .*)\n/gm, "");
   return name === "api"
-    ? byFields(part.replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, "").replaceAll(";}", "}").replaceAll(" {", "{").replaceAll(" = ", "=").replaceAll("{[key:string]:unknown}", "Record<string,unknown>"))
+    ? byLikeness(part.replaceAll(/\n *(?=[^e/\s])|\n +| (?=\|)|(?<=[:|]) /g, "").replaceAll(";}", "}").replaceAll(" {", "{").replaceAll(" = ", "=").replaceAll("{[key:string]:unknown}", "Record<string,unknown>"))
     : part.replaceAll(/^ +/gm, "").replaceAll(/^export /gm, "");
 });
 
-/** Return declarations with those side by side that have the same fields, as compression wants it. */
-function byFields(text) {
-  const fields = (line) => [...line.matchAll(/(\w+)\??:/g)].map(([, name]) => name).sort().join();
-  return text.split(/\n(?=export )/).map((line) => line.trim()).sort((a, b) => (fields(a) < fields(b) ? -1 : 1)).join("\n") + "\n";
+/** Return declarations, each after the one that it repeats most of, as compression wants it. */
+function byLikeness(text) {
+  const left = text.split(/\n(?=export )/).map((line) => Buffer.from(line.trim()));
+  const size = (line, dictionary) => deflateRawSync(line, { level: 9, dictionary }).length;
+  const alone = new Map(left.map((line) => [line, size(line)]));
+  const [longest] = left.toSorted((a, b) => b.length - a.length);
+  const ordered = [];
+  for (let next = longest; next; ) {
+    const last = next;
+    ordered.push(left.splice(left.indexOf(last), 1)[0]);
+    const costs = left.map((line) => size(line, last) - alone.get(line));
+    next = left[costs.indexOf(Math.min(...costs))];
+  }
+  return ordered.join("\n") + "\n";
 }
 const names = [...exported].map(([, list]) => list.trim()).join(", ");
 for (const name of readdirSync(dist)) rmSync(new URL(name, dist));
