@@ -49,9 +49,9 @@ def check(screen: Screen) -> None:
             assert violations(screen.page) == []
 
 
-def work(screen: Screen) -> str:
-    """Do what a worker would with the file of the page. Return its ID."""
-    screen.page.wait_for_url("**/columns/")
+def work(screen: Screen, *, step: str = "columns") -> str:
+    """Do what a worker would with the file, once its page is that of a step. Return its ID."""
+    screen.page.wait_for_url(f"**/{step}/")
     file_id = id_in(screen.page.url)
     files.run(file_id)
     return file_id
@@ -77,6 +77,7 @@ def test_twenty_rows_with_three_errors_are_sent_in_twelve_actions(
     expect(page.locator("h2", has_text="What is in the columns?")).to_be_visible()
     check(screen)
     click(page.get_by_role("button", name="Check the rows"))
+    work(screen, step="check")
     screen.shows(page.locator("h2", has_text="17 of 20 rows can be sent"))
     expect(page.get_by_text("Rows 19, 20, 21")).to_be_visible()
     check(screen)
@@ -125,6 +126,8 @@ def test_a_file_is_sent_by_the_keyboard_alone(screen: Screen, spreadsheet: Path)
         control = control.or_(page.get_by_role("link", name=name, exact=True)).last
         control.focus()
         press("Enter")
+        if name == "Check the rows":
+            work(screen, step="check")
     expect(page.get_by_text("Accepted.")).to_be_visible()
     run_to_completion(ObjectId(file_id), at=utc_now())
     assert len(sent()) == 3
