@@ -1,11 +1,11 @@
 """What may send each delivery of a batch: the providers of its channel, or its brand's accounts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from domain.channels import Channel
-from domain.errors import FailureCode
+from domain.content import Look
 from domain.wait_reasons import Hold, WaitReason
 from notifications.catalog import designs
 from notifications.content import looks
@@ -14,10 +14,12 @@ from notifications.store.claims import ClaimedDelivery, NotSent
 from providers.contract import Provider
 from providers.registry import can_send, get_provider, providers_for
 
-from .eligibility import defer_or_fail
+from .eligibility import hold_or_end
 
 GONE = "Its brand is sent by {}, which isn't configured here."
 NOT_CONFIGURED = "not configured here"
+UNREADABLE = "The design of its brand can't be read, so that nobody knows what sends it."
+NO_DESIGN = "its design can't be read"
 MIN_DELAY, MAX_DELAY = timedelta(seconds=30), timedelta(minutes=15)
 """Delays before settings are looked at again, which only another release or a restart changes."""
 
@@ -30,8 +32,9 @@ class BatchProviders:
     """Of deliveries whose brand names no account."""
     own: Mapping[str, tuple[Provider, ...]] = field(default_factory=dict)
     """Of the others, by reference."""
-    gone: Mapping[str, str] = field(default_factory=dict)
-    """The accounts of those for which there is none of them, by reference."""
+    gone: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The accounts of those for which there is none of them, by reference. Of a brand that can't be
+    read, they aren't known."""
 
     def of(self, claimed: ClaimedDelivery) -> tuple[Provider, ...]:
         """Return the providers of a delivery."""
@@ -51,24 +54,45 @@ def providers_of(
     Deliveries with the same accounts have the same tuple.
     """
     own: dict[str, tuple[Provider, ...]] = {}
-    gone: dict[str, str] = {}
+    gone: dict[str, Sequence[str]] = {}
+    accounts: dict[Look, tuple[str, ...] | None] = {}
     known: dict[tuple[str, ...], tuple[Provider, ...]] = {}
     for claimed in claims:
-        if claimed.content.look is None or claimed.content.look.brand is None:
+        look = claimed.content.look
+        if look is None or look.brand is None:
             continue
-        try:
-            names = tuple(looks.accounts_of(claimed.content.look, channel))
-        except TemplateError:
-            # It can't be rendered either, and fails with this reason.
+        if look not in accounts:
+            accounts[look] = _accounts_of(look, channel)
+        names = accounts[look]
+        if names == ():
             continue
-        if not names:
-            continue
+        names = names or ()
         if names not in known:
             known[names] = tuple(get_provider(name) for name in names if can_send(name, channel))
         own[claimed.reference] = known[names]
         if not known[names]:
-            gone[claimed.reference] = ", ".join(names)
+            gone[claimed.reference] = names
     return BatchProviders(usual=usual, own=own, gone=gone)
+
+
+def find_sender(
+    name: str, *, look: Look | None, channel: Channel, is_test: bool
+) -> Provider | None:
+    """Return an account if it is one of those that send a message with a look, None if not."""
+    names = () if is_test else _accounts_of(look, channel)
+    if names == ():
+        usual = providers_for(channel, test=is_test)
+        return next((provider for provider in usual if provider.name == name), None)
+    is_own = name in (names or ()) and can_send(name, channel)
+    return get_provider(name) if is_own else None
+
+
+def _accounts_of(look: Look | None, channel: Channel) -> tuple[str, ...] | None:
+    """Return the accounts that a brand names, None if its design can't be read."""
+    try:
+        return tuple(looks.accounts_of(look, channel))
+    except TemplateError:
+        return () if channel.is_inbox else None
 
 
 def brand_providers(channel: Channel, *, known: Iterable[str] = ()) -> list[Provider]:
@@ -98,28 +122,29 @@ def hold_without_account(
     ready = [claimed for claimed in claims if claimed.reference not in providers.gone]
     waiting = [claimed for claimed in claims if claimed.reference in providers.gone]
     return ready, [
-        wait_for_settings(
-            claimed,
-            GONE.format(providers.gone[claimed.reference]),
-            provider=providers.gone[claimed.reference].partition(",")[0],
-            now=now,
-        )
+        _hold_without_account(claimed, providers.gone[claimed.reference], now=now)
         for claimed in waiting
     ]
 
 
-def wait_for_settings(
-    claimed: ClaimedDelivery, reason: str, *, provider: str | None = None, now: datetime
+def _hold_without_account(
+    claimed: ClaimedDelivery, accounts: Sequence[str], *, now: datetime
 ) -> NotSent:
-    """Hold a delivery until the settings let it be sent, at growing intervals, or end it at last.
+    if not accounts:
+        return hold_brand(claimed, UNREADABLE, NO_DESIGN, now=now)
+    reason = GONE.format(", ".join(accounts))
+    return hold_brand(claimed, reason, NOT_CONFIGURED, provider=accounts[0], now=now)
 
-    ``provider`` is the account that is missing.
+
+def hold_brand(
+    claimed: ClaimedDelivery, reason: str, detail: str, *, provider: str = "", now: datetime
+) -> NotSent:
+    """Hold a delivery until its brand can send it, at growing intervals, or end it at last.
+
+    ``provider`` is the account that is missing, if it is one.
     """
     until = now + min(max(claimed.held_for, MIN_DELAY), MAX_DELAY)
-    found = defer_or_fail(claimed, FailureCode.CHANNEL_UNAVAILABLE, reason, until=until)
-    if provider is None:
-        return found
     hold = Hold(
-        reason=WaitReason.PROVIDER_UNAVAILABLE, provider=provider, since=now, detail=NOT_CONFIGURED
+        reason=WaitReason.PROVIDER_UNAVAILABLE, provider=provider, since=now, detail=detail
     )
-    return replace(found, hold=hold)
+    return hold_or_end(claimed, hold, reason, until=until)

@@ -13,7 +13,7 @@ from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
 from domain.states import DeliveryStatus, Priority
 from domain.time import QuietHours
-from domain.wait_reasons import describe_hold
+from domain.wait_reasons import STORED_REASONS, Hold, describe_hold
 from domain.zones import first_known_zone
 from notifications.catalog import types
 from notifications.store.claims import ClaimedDelivery, NotSent
@@ -26,6 +26,7 @@ from recipients.queries import RecipientSnapshot, Refusal, RegisteredRecipient
 log = structlog.get_logger(__name__)
 _NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 TOO_LATE = "Its step of the plan couldn't begin in time."
+EXPIRES_WHILE_HELD = "It expires before this is tried again."
 S = DeliveryStatus
 KEY_RETRY_DELAY = timedelta(seconds=30)
 """Delay before another attempt to decrypt: another process or a newer release may have the key."""
@@ -136,6 +137,24 @@ def defer_or_fail(
     may_defer = retry.may_defer(until=until, state=claimed.retry_state)
     status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
     return NotSent(claimed, status, code, reason, at)
+
+
+def hold_or_end(
+    claimed: ClaimedDelivery, hold: Hold, reason: str, *, until: datetime
+) -> NotSent:
+    """Hold a delivery until something may send it, or end it if that takes too long."""
+    # A delivery that expires earlier is held until then, since staff may end the outage. In a plan
+    # it expires at once, so that the next step has the remaining time.
+    code, state = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state
+    held = hold.reason if hold.reason in STORED_REASONS else None
+    if retry.is_outage_too_long(state):
+        return NotSent(claimed, S.FAILED, code, reason)
+    if retry.may_defer(until=until, state=state):
+        return NotSent(claimed, S.PENDING, code, reason, until, held, hold=hold)
+    if claimed.later_channels:
+        reason, held = f"{reason} {EXPIRES_WHILE_HELD}", hold.reason
+        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason, held_reason=held, hold=hold)
+    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at, held, hold=hold)
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> NotSent:

@@ -16,9 +16,8 @@ from notifications.store.attempt_series import AmbiguousDelivery, AttemptSeries,
 from notifications.store.claims import ClaimedDelivery, NotSent
 from notifications.store.recovery import UnknownOutcome
 from providers.contract import IdempotentProvider, Provider
-from providers.registry import all_providers_for
 
-from .accounts import BatchProviders, brand_providers
+from .accounts import BatchProviders, find_sender
 
 MARGIN = timedelta(minutes=1)
 """Time before the end of a window in which no request of a repeat begins: a request takes up to
@@ -67,12 +66,12 @@ def find_repeats(
 
 def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[UnknownOutcome]:
     """Return the unknown outcomes that a repeat resolves without a duplicate."""
-    channels = {outcome.channel for outcome in outcomes}
-    windows = _windows(
-        each
-        for channel in channels
-        for each in (*all_providers_for(channel), *brand_providers(channel))
-    )
+    windows = {
+        outcome: sender.idempotency
+        for outcome in outcomes
+        if not outcome.channel.has_devices
+        and isinstance(sender := _sender_of(outcome), IdempotentProvider)
+    }
     by_delivery = {
         AmbiguousDelivery(
             notification_id=outcome.notification_id,
@@ -80,14 +79,20 @@ def repeatable(outcomes: Sequence[UnknownOutcome], *, now: datetime) -> set[Unkn
             provider=outcome.provider,
             earlier_attempts=outcome.attempt_count - outcome.retry_state.attempt_count,
         ): outcome
-        for outcome in outcomes
-        if outcome.provider in windows and not outcome.channel.has_devices
+        for outcome in windows
     }
     return {
-        by_delivery[delivery]
+        outcome
         for delivery, series in find_series(by_delivery.keys()).items()
-        if now < _end_of(series, windows[delivery.provider])
+        if now < _end_of(series, windows[outcome := by_delivery[delivery]])
     }
+
+
+def _sender_of(outcome: UnknownOutcome) -> Provider | None:
+    """Return the account of an attempt if it is still one of those that send its message."""
+    return find_sender(
+        outcome.provider, look=outcome.look, channel=outcome.channel, is_test=outcome.is_test
+    )
 
 
 def policy_of(type_slug: str) -> retry.UnknownPolicy:

@@ -20,12 +20,13 @@ from privacy import unsubscribe
 from providers import senders
 from providers.contract import Message
 
-from .accounts import wait_for_settings
+from .accounts import hold_brand
 from .eligibility import KEY_RETRY_DELAY, defer_or_fail
 
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
 NOT_ALLOWED = "The sender of its brand isn't one of EMAIL_SENDERS here."
+SENDER_WITHDRAWN = "its sender isn't one of EMAIL_SENDERS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def render_batch(
             )
             message = _message(claimed, secret, now)
             if message.sender is not None and not senders.is_allowed(message.sender):
-                not_sent.append(wait_for_settings(claimed, NOT_ALLOWED, now=now))
+                not_sent.append(hold_brand(claimed, NOT_ALLOWED, SENDER_WITHDRAWN, now=now))
                 continue
             messages[claimed.notification_id] = RenderedMessage(message, secret)
         except (engine.TemplateError, SecretExpiredError) as problem:

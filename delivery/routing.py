@@ -9,7 +9,6 @@ from operator import itemgetter
 
 from django.conf import settings
 
-from domain import retry
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus, Priority
 from domain.wait_reasons import Hold, WaitReason
@@ -31,6 +30,7 @@ from .circuit_breaker import (
     circuit_name,
     recipient_key,
 )
+from .eligibility import hold_or_end
 from .rate_limiter import RateLimiter
 from .runtime import SendingRuntime
 
@@ -40,7 +40,6 @@ _REASON_TEXTS: Mapping[WaitReason, str] = {
     WaitReason.CIRCUIT_OPEN: "Circuit open.",
     WaitReason.RATE_LIMITED: "Rate limited.",
 }
-EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 Targets = Mapping[str, Sequence[SendTarget]]
 """By delivery reference."""
 _NO_SCOPES = frozenset({""})
@@ -539,15 +538,16 @@ def _hold_all(held: Sequence[_Held], *, blocked: Collection[str], now: datetime)
     details = _outage_details(new) if new else {}
     return [
         replace(
-            _hold(
+            hold_or_end(
                 waiting.claimed,
-                waiting.until,
                 Hold(
                     reason=waiting.reason,
                     provider=waiting.provider.name,
                     since=now,
                     detail=next(filter(None, map(details.get, waiting.causes)), ""),
                 ),
+                _REASON_TEXTS[waiting.reason],
+                until=waiting.until,
             ),
             blocked_accounts=blocked if waiting.provider.account in blocked else (),
         )
@@ -569,19 +569,3 @@ def _outage_details(held: Sequence[_Held]) -> Mapping[tuple[WaitReason, str], st
         text = ": ".join(part for part in (by, pause.reason) if part)
         found[WaitReason.PROVIDER_PAUSED, name] = text
     return found
-
-
-def _hold(claimed: ClaimedDelivery, until: datetime, hold: Hold) -> NotSent:
-    """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
-    # A delivery that expires earlier is held until then, since staff may end the outage. In a plan
-    # it expires at once, so that the next step has the remaining time.
-    held, state = hold.reason, claimed.retry_state
-    code, reason = FailureCode.CHANNEL_UNAVAILABLE, _REASON_TEXTS[held]
-    if retry.is_outage_too_long(state):
-        return NotSent(claimed, S.FAILED, code, reason)
-    if retry.may_defer(until=until, state=state):
-        return NotSent(claimed, S.PENDING, code, reason, until, held, hold=hold)
-    if claimed.later_channels:
-        reason = f"{reason} {EXPIRES_WHILE_HELD}"
-        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason, held_reason=held, hold=hold)
-    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at, held, hold=hold)

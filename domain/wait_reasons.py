@@ -51,7 +51,7 @@ _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
     FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
 }
-_STORED_REASONS = frozenset({W.PROVIDER_PAUSED, W.CIRCUIT_OPEN, W.RATE_LIMITED})
+STORED_REASONS = frozenset({W.PROVIDER_PAUSED, W.CIRCUIT_OPEN, W.RATE_LIMITED})
 """Reasons that a delivery's failure code does not give. Its ``held_reason`` holds them."""
 
 
@@ -66,9 +66,10 @@ class Hold:
     reason: WaitReason
     """One of OUTAGES."""
     provider: str
+    """Empty if it is the message's brand that can't send by any."""
     since: datetime
     detail: str = ""
-    """Why the circuit opened, or who paused the provider and why."""
+    """Why the circuit opened, who paused the provider and why, or what the brand lacks."""
 
     def is_same(self, other: "Hold | None") -> bool:
         """Return whether both are the same outage of one provider."""
@@ -80,12 +81,12 @@ def describe_hold(hold: Hold, *, provider: str, is_over: bool) -> str:
 
     ``provider`` is the provider's label.
     """
-    verb = "was" if is_over else "is"
+    verb, sender = "was" if is_over else "is", provider or "its brand"
     states = {
         W.PROVIDER_PAUSED: f"{provider} {verb} paused",
         W.CIRCUIT_OPEN: f"{provider}'s circuit {verb} open",
     }
-    text = states.get(hold.reason, f"{provider} {verb} unavailable")
+    text = states.get(hold.reason, f"{sender} {verb} unavailable")
     detail = as_clause(hold.detail)
     return f"{text} ({detail})" if detail else text
 
@@ -165,7 +166,7 @@ def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
     }
     if reason in of_state:
         return of_state[reason]
-    if reason in _STORED_REASONS:
+    if reason in STORED_REASONS:
         return waiting | {"held_reason": reason.value}
     waiting["held_reason"] = None
     if codes := [code for code, mapped in _REASON_BY_CODE.items() if mapped is reason]:

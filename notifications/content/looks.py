@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 from markupsafe import escape
 
 from domain.channels import Channel
@@ -263,7 +264,11 @@ def clear() -> None:
 
 @lru_cache(maxsize=MAX_CACHED_LAYOUTS)
 def _brand(look: Look) -> BrandRequest:
-    return design_of(look).brand(look.brand or "")
+    design = design_of(look)
+    try:
+        return design.brand(look.brand or "")
+    except (KeyError, msgspec.ValidationError):
+        raise TemplateError("unknown_design", "The design has no such brand.") from None
 
 
 @lru_cache(maxsize=MAX_CACHED_TEMPLATES)

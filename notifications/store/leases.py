@@ -399,7 +399,8 @@ def _not_sent_fields(unsent: NotSent, now: datetime) -> dict[str, Any]:
         fields |= _held_changes(unsent, now)
     if unsent.hold is not None:
         fields |= with_hold(unsent.claimed, unsent.hold)
-    if "failed_at" in fields and (hold := unsent.hold or unsent.claimed.hold) is not None:
+    hold = unsent.hold or unsent.claimed.hold
+    if "failed_at" in fields and hold is not None and hold.provider:
         # Its cause is named by the provider whose outage ended it, even without an attempt.
         fields["provider"] = hold.provider
     return {

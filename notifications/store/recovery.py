@@ -11,6 +11,7 @@ from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
 from domain.channels import INBOX, Channel
+from domain.content import Look
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, AwaitReceipt, GiveUp, RetryAt, RetryState
 from domain.states import OPEN, AttemptStatus, DeliveryStatus, Priority
@@ -34,11 +35,11 @@ from .pipelines import (
     sent_changes,
     update,
 )
-from .reading import held_for
+from .reading import content_of, held_for
 from .references import AttemptReference
 
 S = DeliveryStatus
-FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
+FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at", "content.look", "is_test")
 LOST_REASON = "Worker stopped while sending; the provider may have accepted the message."
 UNKNOWN_REASON = "Outcome unknown; policy forbids a retry."
 RESTORED_REASON = "Restored from a backup; it may have been sent after the backup was made."
@@ -56,6 +57,8 @@ class UnknownOutcome:
     """With the attempts before a retry by staff, which ``retry_state`` leaves out."""
     retry_state: RetryState
     provider: str
+    look: Look | None = None
+    is_test: bool = False
     attempted_at: datetime
     is_reached: bool  # Another device of the recipient has it: no retry is needed
     accepted_records: Sequence[DeliveryAttemptDocument] = field(default=(), hash=False)
@@ -111,6 +114,8 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
                 expires_at=document.get("expires_at"),
             ),
             provider=delivery.get("ambiguous_provider") or "",
+            look=content_of(document).look,
+            is_test=document.get("is_test", False),
             attempted_at=delivery.get("last_attempt_at") or now,
             is_reached=bool(delivery["accepted_targets"]),
             accepted_records=_accepted_records(records.get(_reference(document, delivery), [])),

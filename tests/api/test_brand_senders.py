@@ -15,7 +15,10 @@ from domain.channels import Channel
 from domain.retry import UnknownPolicy
 from domain.time import utc_now
 from notifications.catalog import designs
+from notifications.content import looks
+from notifications.documents.catalog import DESIGNS
 from notifications.documents.notification import NOTIFICATIONS
+from notifications.store import recovery
 from notifications.store.reading import current_hold
 from providers.contract import SendRequest, SendTarget
 from tests.api.test_design import BRAND, COMMANDS, brand, change, define, put, revision
@@ -59,7 +62,8 @@ def sending(settings: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Account
     found = {name: Account(name=name) for name in ("sendgrid", *ACCOUNTS)}
     declare(settings, **_variables(*ACCOUNTS), **TEXTS)
     monkeypatch.setattr(accounts, "get_provider", found.__getitem__)
-    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (found["sendgrid"],))
+    for module in (accounts, pipeline):
+        monkeypatch.setattr(module, "providers_for", lambda _channel, **_: (found["sendgrid"],))
     return found
 
 
@@ -242,6 +246,133 @@ def test_lost_answer_is_repeated_with_its_key_at_the_account_of_the_brand(
     keys = [request.idempotency_key for request in receiver.seen]
     assert keys == [f"{notification_id}.email.1"] * 2
     assert (state(notification_id)["status"], sending["acme_eu"].seen) == ("sent", [])
+
+
+def test_lost_answer_is_repeated_whatever_has_become_of_the_brand(
+    app: App, sending: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its message keeps the accounts that it was accepted with: no other one repeats it."""
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.FAIL)
+    sending["acme_us"] = receiver = Receiver(name="acme_us")
+    receiver.is_answer_lost = lose(count=2)
+    store(app, accounts={"email": ["acme_us"]})
+    changed, removed = accept(app, brand="acme"), accept(app, brand="acme")
+    now = utc_now()
+    run_on(*changed, at=now, until=now)
+    store(app, accounts={"email": ["acme_eu"]})
+    run_on(*changed, at=now, until=now + 30 * MINUTE)
+    run_on(*removed, at=now, until=now)
+    put(app, **brand("acme", None, revision=revision(app, "brands", "acme")))
+    run_on(*removed, at=now, until=now + 30 * MINUTE)
+    for notification_id in (*changed, *removed):
+        assert state(notification_id)["status"] == "sent"
+        assert receiver.taken[f"{notification_id}.email.1"] == 1
+    assert (sending["acme_eu"].seen, sending["sendgrid"].seen) == ([], [])
+
+
+def test_lost_answer_of_an_account_that_now_sends_other_messages_is_not_repeated(
+    app: App, sending: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account took it in the place of the channel's, and only a brand names it since."""
+    monkeypatch.setattr(idempotency, "policy_of", lambda _slug: UnknownPolicy.FAIL)
+    sending["acme_us"] = receiver = Receiver(name="acme_us")
+    receiver.is_answer_lost = lambda: True
+    store(app, accounts={"email": ["acme_us"]})
+    (notification_id,) = accept(app)
+    now = utc_now()
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "providers_for", lambda _channel, **_: (receiver,))
+        run_on(notification_id, at=now, until=now)
+    run_on(notification_id, at=now, until=now + 30 * MINUTE)
+    ended = state(notification_id)
+    assert (ended["status"], ended["failure_reason"]) == ("failed", recovery.UNKNOWN_REASON)
+    assert (len(receiver.seen), sending["sendgrid"].seen) == (1, [])
+
+
+@each_case("is_missing", [True, False])
+def test_message_whose_design_cannot_be_read_waits_on_every_channel(
+    app: App, sending: dict[str, Account], is_missing: bool
+) -> None:
+    """Nobody knows what may send it, whatever its text needs of the design."""
+    store(app, accounts={"email": ["acme_eu"], "sms": ["texts"]})
+    fields = {"recipient": {"email": "ada@example.com", "phone": "+351912345678"}}
+    ids = [*accept(app, brand="acme", channels=["email", "sms"], **fields), *accept(app)]
+    (kept,) = DESIGNS().find()
+    if is_missing:
+        DESIGNS().delete_one({"_id": kept["_id"]})
+    else:
+        unread = {**kept["brands"]["acme"], "accounts": "of a later version"}
+        DESIGNS().update_one({"_id": kept["_id"]}, {"$set": {"brands.acme": unread}})
+    looks.clear()
+    now = utc_now()
+    for channel in (EMAIL, Channel.SMS):
+        pipeline.dispatch(SendingRuntime(), ids, channel=channel, clock=lambda: now)
+    held = factories.read(ids[0])["delivery"]
+    assert [(each["status"], each["failure_reason"]) for each in held] == [
+        ("pending", accounts.UNREADABLE)
+    ] * 2
+    assert [sent.recipient for sent in sending["sendgrid"].seen] == ["ada@example.com"]
+    DESIGNS().replace_one({"_id": kept["_id"]}, kept, upsert=True)
+    looks.clear()
+    assert dispatch(ids[0], after=timedelta(minutes=1)) == {"sent": 1}
+    assert len(sending["acme_eu"].seen) == 1
+    for each in sending.values():
+        each.seen.clear()
+
+
+@each_case(
+    "withdrawn, said",
+    [
+        ("account", "Expired while acme_eu was unavailable (not configured here)."),
+        (
+            "sender",
+            "Expired while its brand was unavailable (its sender isn't one of EMAIL_SENDERS).",
+        ),
+    ],
+)
+def test_message_that_expires_while_its_brand_cannot_send_names_the_setting(
+    app: App, sending: dict[str, Account], settings: Any, withdrawn: str, said: str
+) -> None:
+    """It waits until then, and no longer."""
+    settings.EMAIL_SENDERS = ALLOWED
+    declare(settings, **_variables(*ACCOUNTS))
+    store(app, **{"from": SENDER, "accounts": {"email": ["acme_eu"]}})
+    expires_at = utc_now() + timedelta(minutes=10)
+    (notification_id,) = accept(app, brand="acme", expires_at=expires_at.isoformat())
+    if withdrawn == "account":
+        declare(settings)
+    else:
+        settings.EMAIL_SENDERS = frozenset()
+    at, waits = utc_now(), 0
+    while (held := state(notification_id))["status"] == "pending":
+        at, waits = max(held["next_attempt_at"], at), waits + 1
+        assert at <= factories.read(notification_id)["expires_at"]
+        pipeline.dispatch(
+            SendingRuntime(), [notification_id], channel=EMAIL, clock=lambda now=at: now
+        )
+    assert (held["status"], held["failure_code"]) == ("expired", "expired")
+    assert held["failure_reason"] == said
+    assert at == factories.read(notification_id)["expires_at"]
+    assert waits > 3
+
+
+def test_step_of_a_plan_does_not_wait_for_a_setting_until_it_expires(
+    app: App, sending: dict[str, Account], settings: Any
+) -> None:
+    """The next step has the time that is left."""
+    store(app, **{"from": SENDER})
+    settings.EMAIL_SENDERS = frozenset()
+    steps = [{"channels": ["email"]}, {"channels": ["sms"], "after": 60}]
+    expires_at = utc_now() + timedelta(seconds=90)
+    (notification_id,) = accept(
+        app,
+        brand="acme",
+        plan={"steps": steps},
+        recipient={"email": "ada@example.com", "phone": "+351912345678"},
+        expires_at=expires_at.isoformat(),
+    )
+    assert dispatch(notification_id, after=timedelta(seconds=61)) == {"expired": 1}
+    assert "EMAIL_SENDERS" in state(notification_id)["failure_reason"]
 
 
 def test_removed_account_holds_the_messages_of_its_brand_alone(

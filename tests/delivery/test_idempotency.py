@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from delivery import idempotency, pipeline, sweeper
+from delivery import accounts, idempotency, pipeline, sweeper
 from delivery.idempotency import FORGOTTEN, GONE, MARGIN
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
@@ -267,7 +267,7 @@ def test_repeat_whose_request_would_begin_after_the_window_is_not_sent(
 
 def let_send(monkeypatch: pytest.MonkeyPatch, *providers: ScriptedProvider) -> None:
     monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: providers)
-    monkeypatch.setattr(idempotency, "all_providers_for", lambda _channel: providers)
+    monkeypatch.setattr(accounts, "providers_for", lambda _channel, **_: providers)
 
 
 def test_repeat_is_not_sent_by_the_account_that_took_the_place_of_the_first(
