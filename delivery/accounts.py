@@ -15,6 +15,7 @@ from providers.contract import Provider
 from providers.registry import can_send, get_provider, providers_for
 
 from .eligibility import hold_or_end
+from .runtime import Lanes
 
 GONE = "Its brand is sent by {}, which isn't configured here."
 NOT_CONFIGURED = "not configured here"
@@ -39,6 +40,13 @@ class BatchProviders:
     def of(self, claimed: ClaimedDelivery) -> tuple[Provider, ...]:
         """Return the providers of a delivery."""
         return self.own.get(claimed.reference, self.usual) if self.own else self.usual
+
+    def lanes(self, claims: Iterable[ClaimedDelivery]) -> Lanes:
+        """Return the lists that send deliveries, each once."""
+        if not self.own:
+            return [self.usual]
+        lists = {id(providers): providers for providers in map(self.of, claims)}
+        return [providers for providers in lists.values() if providers]
 
     def __iter__(self) -> Iterator[Provider]:
         """Yield each provider once."""
@@ -144,7 +152,5 @@ def hold_brand(
     ``provider`` is the account that is missing, if it is one.
     """
     until = now + min(max(claimed.held_for, MIN_DELAY), MAX_DELAY)
-    hold = Hold(
-        reason=WaitReason.PROVIDER_UNAVAILABLE, provider=provider, since=now, detail=detail
-    )
+    hold = Hold(reason=WaitReason.PROVIDER_UNAVAILABLE, provider=provider, since=now, detail=detail)
     return hold_or_end(claimed, hold, reason, until=until)

@@ -139,9 +139,7 @@ def defer_or_fail(
     return NotSent(claimed, status, code, reason, at)
 
 
-def hold_or_end(
-    claimed: ClaimedDelivery, hold: Hold, reason: str, *, until: datetime
-) -> NotSent:
+def hold_or_end(claimed: ClaimedDelivery, hold: Hold, reason: str, *, until: datetime) -> NotSent:
     """Hold a delivery until something may send it, or end it if that takes too long."""
     # A delivery that expires earlier is held until then, since staff may end the outage. In a plan
     # it expires at once, so that the next step has the remaining time.

@@ -18,6 +18,7 @@ from django.conf import settings
 from domain.channels import Channel
 from domain.time import Clock, utc_now
 from notifications.catalog.limits import may_apply
+from notifications.queueing.fair_queue import FairQueue
 from notifications.queueing.wakeups import Wakeup
 from notifications.store import leases
 from notifications.store.claims import ClaimedDelivery, NotSent
@@ -25,7 +26,7 @@ from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 from providers import senders
-from providers.contract import Message, SelectiveProvider, SendTarget
+from providers.contract import Message, Provider, SelectiveProvider, SendTarget
 from providers.registry import providers_for
 
 from . import (
@@ -43,7 +44,7 @@ from . import (
     texts,
 )
 from .accounts import BatchProviders
-from .runtime import SendingRuntime
+from .runtime import Lanes, SendingRuntime
 from .send_loop import SendLoop
 from .sending import PreparedDelivery
 from .settlement import BatchReport
@@ -140,6 +141,7 @@ def _deliver(
             if is_test
             else accounts.providers_of(group, channel, usual=usual)
         )
+        report.lanes = [*report.lanes, *providers.lanes(group)]
         deliveries = _prepare(runtime, group, channel, clock, report, providers=providers)
         if deliveries:
             loop = SendLoop(
@@ -247,24 +249,41 @@ def channel_threads() -> int:
     return max(settings.WORKER_THREADS * 3 // 4, 1)
 
 
-def in_flight(runtime: SendingRuntime, channel: Channel) -> int:
-    """Return how many requests to the channel's providers are in flight here, or about to be."""
-    return sum(runtime.windows.of(provider).taken for provider in providers_for(channel))
+def remember_lanes(runtime: SendingRuntime, queue: FairQueue, report: BatchReport) -> None:
+    """Note what sends a queue's batch: the next one is probably sent by the same accounts."""
+    if list(report.lanes) == [providers_for(queue.channel)]:
+        runtime.lanes.pop(queue, None)
+    elif report.lanes:
+        runtime.lanes[queue] = report.lanes
 
 
-def are_all(accounts: Collection[str], channel: Channel) -> bool:
-    """Return whether these are all of the channel's accounts."""
-    return all(provider.account in accounts for provider in providers_for(channel))
+def in_flight(runtime: SendingRuntime, queue: FairQueue) -> int:
+    """Return how many requests to a queue's accounts are in flight here, or about to be."""
+    providers = {each.account: each for lane in _lanes_of(runtime, queue) for each in lane}
+    return sum(runtime.windows.of(provider).taken for provider in providers.values())
 
 
-def is_waiting_for_rate(runtime: SendingRuntime, channel: Channel) -> bool:
-    """Return whether a batch of this process waits for a token of the channel's providers."""
-    waits = runtime.rate_waits
-    providers = providers_for(channel)
-    if any(isinstance(provider, SelectiveProvider) for provider in providers):
-        # The others have lanes of their own.
-        return bool(providers) and all(waits.get(provider.account) for provider in providers)
-    return any(waits.get(provider.account) for provider in providers)
+def are_all(runtime: SendingRuntime, accounts: Collection[str], queue: FairQueue) -> bool:
+    """Return whether these are all of a queue's accounts."""
+    lanes = _lanes_of(runtime, queue)
+    return all(provider.account in accounts for lane in lanes for provider in lane)
+
+
+def is_waiting_for_rate(runtime: SendingRuntime, queue: FairQueue) -> bool:
+    """Return whether batches of this process wait for tokens of all that sends a queue."""
+    lanes = _lanes_of(runtime, queue)
+    return any(lanes) and all(_is_lane_waiting(runtime, lane) for lane in lanes)
+
+
+def _lanes_of(runtime: SendingRuntime, queue: FairQueue) -> Lanes:
+    return runtime.lanes.get(queue) or [providers_for(queue.channel)]
+
+
+def _is_lane_waiting(runtime: SendingRuntime, providers: Sequence[Provider]) -> bool:
+    # Where each accepts other targets, the others have lanes of their own.
+    is_each = any(isinstance(provider, SelectiveProvider) for provider in providers)
+    waits = [bool(runtime.rate_waits.get(provider.account)) for provider in providers]
+    return all(waits) if is_each else any(waits)
 
 
 class Isolation:

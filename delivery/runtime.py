@@ -2,14 +2,18 @@
 
 import random
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from notifyproject.platform.concurrency import ConcurrencyLimiter
+from providers.contract import Provider
 
 from .circuit_breaker import CircuitReporter
 from .rate_limiter import RateLimiter
 from .window import SendWindows
+
+Lanes = Sequence[tuple[Provider, ...]]
+"""The lists of accounts that send a batch, each in the order of failover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,5 +37,7 @@ class SendingRuntime:
     """Held while a poison candidate is claimed and not started."""
     rate_waits: dict[str, set[Hashable]] = field(default_factory=dict)
     """By provider account: the batches that wait for a token."""
+    lanes: dict[Hashable, Lanes] = field(default_factory=dict)
+    """By fair queue: what sends its last batch, if that isn't the channel's providers alone."""
     jitter: random.Random = field(default_factory=random.SystemRandom)
     """Spreads the retries of deliveries that failed together."""

@@ -24,7 +24,7 @@ from notifyproject.platform.crash_points import Boundary
 from . import daily_units, feedback, limits, texts
 from .results import combine_results
 from .routing import Route
-from .runtime import SendingRuntime
+from .runtime import Lanes, SendingRuntime
 from .sending import Results
 
 log = structlog.get_logger(__name__)
@@ -41,6 +41,8 @@ class BatchReport:
     """Of deliveries of the batch."""
     account_waits: list[tuple[datetime, Collection[str]]] = field(default_factory=list)
     """When deliveries of the batch are due again, and the accounts that send nothing until then."""
+    lanes: Lanes = ()
+    """What sends the batch, as far as it is known."""
     moved_up: list[Wakeup] = field(default_factory=list)
     """Of other deliveries, for which a limit has room now: also other clients' and priorities'."""
 

@@ -97,6 +97,7 @@ def pull(
             # Celery logs the error but does not continue the pull.
             fair_queue.retry_pull(queue, at=now + REQUEUE_DELAY, now=now)
             raise
+    pipeline.remember_lanes(runtime, queue, report)
     now = clock()
     # The next pull finds those of its own queue.
     others = [w for w in report.wakeups if w.channel is not queue.channel]
@@ -120,6 +121,7 @@ class _NextPull:
 
     def enqueue_early(self, report: BatchReport) -> None:
         """Let the next batch be claimed and rendered while this one's answers are awaited."""
+        pipeline.remember_lanes(self.runtime, self.queue, report)
         if not self.is_enqueued and self._has_capacity():
             self.enqueue(report)
 
@@ -130,7 +132,7 @@ class _NextPull:
             self.queue,
             self.token,
             has_capacity=self._has_capacity(besides=1),
-            at=_next_pull_at(report, self.queue),
+            at=_next_pull_at(self.runtime, report, self.queue),
             now=self.clock(),
         )
 
@@ -192,8 +194,10 @@ def batch_size() -> int:
     return wakeups.WAKEUP_SIZE // threads * threads or wakeups.WAKEUP_SIZE
 
 
-def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
-    """Return when to pull again: None for at once, later if no account of the channel sends.
+def _next_pull_at(
+    runtime: SendingRuntime, report: BatchReport, queue: FairQueue
+) -> datetime | None:
+    """Return when to pull again: None for at once, later if no account of the queue sends.
 
     What half of the batch waits for may concern only them: a host, a room, a country, a brand's
     account, or the night of a recipient. The rest of the queue doesn't wait for that.
@@ -202,7 +206,7 @@ def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
     if not waits or len(waits) * 2 < report.claimed:
         return None
     blocked = {account for _, accounts in waits for account in accounts}
-    return min(at for at, _ in waits) if pipeline.are_all(blocked, queue.channel) else None
+    return min(at for at, _ in waits) if pipeline.are_all(runtime, blocked, queue) else None
 
 
 def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
@@ -222,9 +226,9 @@ def _requeue_delay(priority: Priority) -> timedelta:
 
 
 def _max_batches(runtime: SendingRuntime, queue: FairQueue) -> int:
-    if is_waiting_for_rate(runtime, queue.channel):
+    if is_waiting_for_rate(runtime, queue):
         # Several batches would share the tokens, and small groups cost several times as much.
         return 1
     # Fewer than a channel's threads, so that one client never takes them all.
-    limit = BATCHES_AHEAD + in_flight(runtime, queue.channel) // batch_size()
+    limit = BATCHES_AHEAD + in_flight(runtime, queue) // batch_size()
     return max(min(limit, channel_threads() - 1), 1)

@@ -3,6 +3,7 @@
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ import redis
 from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
-from delivery import pipeline, send_loop, sweeper, worker
+from delivery import accounts, pipeline, send_loop, sweeper, worker
 from delivery.circuit_breaker import CircuitReporter, circuit_name
 from delivery.pipeline import ISOLATION_TIME, Isolation, channel_threads
 from delivery.runtime import SendingRuntime
@@ -27,6 +28,7 @@ from notifications.store import acceptance, leases
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
+from tests.support.accounts import declare
 from tests.support.broker_messages import queued_messages, work
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
@@ -41,6 +43,7 @@ QUEUE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
 OTHER = ObjectId("d" * 24)
 SECOND = timedelta(seconds=1)
 OPEN = {"due_at": {"$exists": True}}
+BRANDED = replace(new().content, look=content.Look(design=1, brand="acme"))
 
 
 def noon() -> Any:
@@ -197,7 +200,7 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
     def pull_again(_outbound: Any) -> Any:
         if not pulled:
             until(
-                lambda: pipeline.is_waiting_for_rate(runtime, EMAIL),
+                lambda: pipeline.is_waiting_for_rate(runtime, QUEUE),
                 otherwise="the batch did not wait",
             )
             pulled["same client"] = worker.pull(runtime, QUEUE, None)
@@ -209,11 +212,72 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
     accept_burst(1, client_id=OTHER)
     assert worker.pull(runtime, QUEUE, None) == 6
     assert pulled == {"same client": 0, "another": 1}
-    assert not pipeline.is_waiting_for_rate(runtime, EMAIL)
+    assert not pipeline.is_waiting_for_rate(runtime, QUEUE)
     # The other client's delivery may have met an empty bucket, and is then held.
     assert collection("notifications").count_documents({**OPEN, "client_id": CLIENT}) == 0
     pulls = [message for message in queued_messages(broker) if message.task == wakeups.PULL]
     assert fair_queue.RETRY_SLOT in [message.args[3][0] for message in pulls]
+
+
+@pytest.fixture
+def acme(settings: Any, monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
+    """Return the account of a brand, which sends nothing else."""
+    declare(settings, PROVIDER_ACME_KIND="sendgrid", PROVIDER_ACME_API_KEY="SG.key-of-acme")
+    brands = {"acme": {"name": "Acme", "accounts": {"email": ["acme"]}}}
+    parts = {"partials": {}, "layouts": {}, "brands": brands, "changed_in": {}}
+    collection("designs").insert_one({"_id": 1, **parts})
+    found = ScriptedProvider(name="acme")
+    monkeypatch.setattr(accounts, "get_provider", lambda _name: found)
+    return found
+
+
+def test_queue_of_a_brand_waits_for_the_tokens_of_its_own_account(
+    runtime: SendingRuntime, fcm: ScriptedProvider, acme: ScriptedProvider
+) -> None:
+    """What other messages of the channel wait for is nothing to it, and the other way round."""
+    accept_burst(1, content=BRANDED)
+    accept_burst(1, client_id=OTHER)
+    other = FairQueue(OTHER, EMAIL, Priority.NORMAL)
+    assert [worker.pull(runtime, queue, None, clock=noon) for queue in (QUEUE, other)] == [1, 1]
+    for account, waits in ((acme.account, (True, False)), (fcm.account, (False, True))):
+        runtime.rate_waits[account] = {"batch"}
+        found = [pipeline.is_waiting_for_rate(runtime, queue) for queue in (QUEUE, other)]
+        assert found == list(waits)
+        runtime.rate_waits.clear()
+    runtime.windows.of(acme).adjust(5)
+    runtime.windows.of(fcm).adjust(2)
+    assert [pipeline.in_flight(runtime, queue) for queue in (QUEUE, other)] == [5, 2]
+
+
+def test_queue_of_two_lanes_waits_for_the_rate_if_both_do(
+    runtime: SendingRuntime, fcm: ScriptedProvider, acme: ScriptedProvider
+) -> None:
+    accept_burst(1)
+    accept_burst(1, content=BRANDED)
+    assert worker.pull(runtime, QUEUE, None, clock=noon) == 2
+    runtime.rate_waits[acme.account] = {"batch"}
+    assert not pipeline.is_waiting_for_rate(runtime, QUEUE)
+    runtime.rate_waits[fcm.account] = {"batch"}
+    assert pipeline.is_waiting_for_rate(runtime, QUEUE)
+    accept_burst(1)
+    assert worker.pull(runtime, QUEUE, None, clock=noon) == 1
+    assert runtime.lanes == {}, "without a brand, nothing is noted"
+
+
+def test_pull_waits_for_the_account_of_a_brand_as_for_the_channels(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider, acme: ScriptedProvider
+) -> None:
+    """Else a backlog would be claimed, rendered, and held while nothing can be sent."""
+    CircuitReporter().trip(acme.account, now=NOON, retry_after=None)
+    accept_burst(worker.batch_size() + 1, content=BRANDED)
+    assert worker.pull(runtime, QUEUE, None, clock=noon) == worker.batch_size()
+    assert None not in {message.eta for message in queued_messages(broker)}
+    broker.flushdb()
+    accept_burst(2 * worker.batch_size(), client_id=OTHER)
+    other = FairQueue(OTHER, EMAIL, Priority.NORMAL)
+    assert worker.pull(runtime, other, None, clock=noon) == worker.batch_size()
+    assert None in {message.eta for message in queued_messages(broker)}
+    assert (acme.seen, len(fcm.seen)) == ([], worker.batch_size())
 
 
 def test_batch_that_waits_for_one_of_two_accounts_is_the_only_one(
@@ -221,7 +285,7 @@ def test_batch_that_waits_for_one_of_two_accounts_is_the_only_one(
 ) -> None:
     """The second account takes over, and has no deliveries of its own."""
     runtime.rate_waits[mail[0].account] = {"batch"}
-    assert pipeline.is_waiting_for_rate(runtime, EMAIL)
+    assert pipeline.is_waiting_for_rate(runtime, QUEUE)
 
 
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
