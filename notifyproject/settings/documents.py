@@ -1,6 +1,6 @@
 """Writes the documents of the variables from their declarations: ``make settings``.
 
-These are ``.env.example``, the tables of docs/reference/settings.md, and both lists for Kubernetes.
+These are ``.env.example``, the tables of docs/reference/settings.md, and the lists for Kubernetes.
 """
 
 import textwrap
@@ -33,6 +33,8 @@ def documents() -> dict[str, str]:
         PAGE: page.partition(BEGIN)[0] + BEGIN + "".join(map(_table, GROUPS)) + _accounts(),
         f"{KUBERNETES}/base/settings.env": _kubernetes_settings(),
         f"{KUBERNETES}/secrets.env.example": _kubernetes_secrets(),
+        # The chart refuses these among its settings, which everybody of the namespace reads.
+        "deploy/helm/secrets.txt": "".join(f"{name}\n" for name in _secret_names()),
     }
 
 
@@ -160,6 +162,18 @@ def _kubernetes_settings() -> str:
         ),
     ]
     return "\n".join([*lines, ""])
+
+
+def _secret_names() -> list[str]:
+    """Return regular expressions of the secrets' names, those of accounts included."""
+    of_accounts = {
+        f"PROVIDER_.+_{variable.name.removeprefix(group.prefix())}"
+        for group in KINDS.values()
+        for variable in group.of_an_account()
+        if variable.is_secret
+    }
+    names = [variable.name for variable in VARIABLES.values() if variable.is_secret]
+    return [*names, *sorted(of_accounts)]
 
 
 def _kubernetes_secrets() -> str:

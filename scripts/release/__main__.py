@@ -71,7 +71,7 @@ def release(version: Version, *, image: str) -> None:
 
 def _breaking_changes(repository: Repository, *, version: Version, previous: Version) -> list[str]:
     changes = checks.changes_of_the_api(repository, previous=previous)
-    print(f"The API, compared with {previous}: {len(changes)} changes that concern a program.")
+    print(f"Changes of the API since {previous} that concern a program: {len(changes)}")
     for change in changes:
         print(f"  {'BREAKS ' if change.breaks else ''}{change}")
     if version.may_break(previous) or not any(change.breaks for change in changes):

@@ -45,6 +45,7 @@ class Build:
         self._npm_packages()
         self._docs()
         self._compose()
+        self._chart()
         self._bill_of_materials()
         sums = {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest()
@@ -90,6 +91,10 @@ class Build:
         text = with_image(files["docker-compose.yml"].decode(), image=self._image)
         self._pack("compose", {**files, "docker-compose.yml": text.encode()})
 
+    def _chart(self) -> None:
+        content = packed_chart(self.source, seconds=self._seconds)
+        (self.output / f"notifyproject-{self.version}.tgz").write_bytes(content)
+
     def _bill_of_materials(self) -> None:
         """List the libraries that the image has, as they are installed, with their licences."""
         installed = self.source / ".data" / "image"
@@ -125,6 +130,13 @@ def packed(folder: str, files: Mapping[str, bytes], *, seconds: int) -> bytes:
             entry.size, entry.mtime, entry.mode = len(content), seconds, 0o644
             tar.addfile(entry, io.BytesIO(content))
     return gzip.compress(archive.getvalue(), mtime=seconds)
+
+
+def packed_chart(root: Path, *, seconds: int) -> bytes:
+    """Return the Helm chart as `helm package` packs it, which notes when it did."""
+    chart = root / "deploy" / "helm"
+    files = {str(path.relative_to(chart)): path.read_bytes() for path in _files(chart)}
+    return packed("notifyproject", files, seconds=seconds)
 
 
 def with_image(text: str, *, image: str) -> str:

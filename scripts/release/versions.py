@@ -11,6 +11,7 @@ PLACES: Mapping[str, str] = {
     SOURCE: r'(?<=\A\[project\]\nname = "notifyproject"\nversion = ")[^"]+',
     "notifyproject/__init__.py": r'(?<=^__version__ = ")[^"]+',
     "uv.lock": r'(?<=^name = "notifyproject"\nversion = ")[^"]+',
+    "deploy/helm/Chart.yaml": r'(?<=^version: )\S+|(?<=^appVersion: ")[^"]+',
     "clients/python/pyproject.toml": r'(?<=^name = "notifyproject-client"\nversion = ")[^"]+',
     "clients/typescript/package.json": r'(?<=^  "version": ")[^"]+',
     "clients/typescript/package-lock.json": (
