@@ -20,6 +20,7 @@ from notifications.documents.broadcasts import ApprovalDocument, BroadcastDocume
 from .. import staff_messages
 from ..actions.actions import InvalidStateError
 from ..catalog import designs, types
+from ..files.enumeration import first_good_row
 from . import audiences, control, repository
 from .fingerprint import PROGRESS, fingerprint_of
 from .repository import BroadcastLease
@@ -38,6 +39,7 @@ GROWN_SINCE_APPROVAL = "The audience has grown far beyond what was approved."
 MARGIN = 100
 """Recipients that join between an approval and its sending, besides a tenth of the approved."""
 LOCKED = "Its type can't be broadcast any more: it is disabled, critical, or has secrets."
+BRAND_REMOVED = "Its brand {} was removed: change it first."
 ONE_FILE = "A file is sent by a broadcast of its own: create one."
 CHANGED = "The broadcast, its type, or its template has changed since the approval."
 EXPIRED = "Nobody decided about it in time."
@@ -77,12 +79,20 @@ def ask_for_new(document: BroadcastDocument, *, author: Actor, now: datetime) ->
 
 
 def submit(broadcast_id: ObjectId, *, by: Actor, now: datetime) -> BroadcastDocument:
-    """Ask for the approval of a draft. Raises LookupError or InvalidStateError."""
+    """Ask for the approval of a draft. Raises LookupError or InvalidStateError.
+
+    It isn't taken if nothing of it could be sent.
+    """
     document = _with_approval(broadcast_id, (B.DRAFT, B.EXPIRED))
     if (end := document.get("expires_at")) is not None and end <= now:
         raise InvalidStateError("Its expiry has passed: change it first.")
     if _is_locked(document):
         raise InvalidStateError(LOCKED)
+    if (brand := request_of(document).brand) not in (None, *designs.current().brands):
+        # While it was expired, nothing kept its brand.
+        raise InvalidStateError(BRAND_REMOVED.format(brand))
+    if (file_id := document.get("file_id")) is not None:
+        first_good_row(file_id)
     approval = _asked(
         document,
         authors={*document["approval"]["authors"], *by.keys},

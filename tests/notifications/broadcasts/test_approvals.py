@@ -633,6 +633,41 @@ def test_audience_that_has_grown_far_is_approved_again(monkeypatch: pytest.Monke
     assert read(broadcast_id)["approval"]["audience_size"] == 9
 
 
+def test_broadcast_without_its_brand_is_not_submitted_again() -> None:
+    """While it is expired, its brand may be removed. Each message would be refused."""
+    recipients(2)
+    branded("Acme")
+    broadcast_id = asked(brand="acme")
+    lease = leased(broadcast_id, at=NOON + approvals.DECIDE_WITHIN)
+    assert approvals.tell_or_expire(lease, now=NOON + approvals.DECIDE_WITHIN) is None
+    removal = Change(
+        kind=Kind.BRAND,
+        name="acme",
+        content=None,
+        replaces=designs.revision_of(designs.read_newest().brands["acme"]),
+        pointer="/brand",
+    )
+    design_changes.store([removal], created_by="ada", now=NOON)
+    with pytest.raises(InvalidStateError, match="Its brand acme was removed"):
+        approvals.submit(broadcast_id, by=AUTHOR, now=NOON)
+    assert read(broadcast_id)["status"] == B.EXPIRED
+    branded("Acme, Inc.")
+    approvals.submit(broadcast_id, by=AUTHOR, now=NOON)
+    approved(broadcast_id)
+    run_to_completion(broadcast_id)
+    assert len(notified_users(broadcast_id)) == 2
+
+
+def test_broadcast_without_the_rows_of_its_file_is_not_submitted_again() -> None:
+    broadcast_id = asked()
+    changed(broadcast_id)
+    own = {"file_id": ObjectId(), "audience": "file"}
+    collection("broadcasts").update_one({"_id": broadcast_id}, {"$set": own})
+    with pytest.raises(InvalidStateError, match="rows of the file are removed"):
+        approvals.submit(broadcast_id, by=AUTHOR, now=NOON)
+    assert read(broadcast_id)["status"] == B.DRAFT
+
+
 def test_type_that_became_critical_is_not_sent() -> None:
     recipients(2)
     broadcast_id = asked()
