@@ -54,7 +54,8 @@ def check(request: HttpRequest, object_id: str) -> HttpResponse:
         return document
     if document["status"] in (F.UPLOADING, F.READING, F.UNMAPPED):
         return HttpResponseRedirect(next_page(document))
-    head = parts.read_head(document["_id"])
+    may_see = may_see_rows(request.user, document)
+    head = parts.read_head(document["_id"]) if may_see else None
     return file_page(
         request,
         "check.html",

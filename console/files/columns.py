@@ -118,10 +118,10 @@ def _form_page(
                 "index": index,
                 "header": header or f"Column {index + 1}",
                 "chosen": chosen[index],
-                "groups": labels.target_choices(data, header),
+                "groups": labels.target_choices(data, header, chosen=chosen[index]),
                 "samples": _samples(rows, index) if is_shown else (),
             }
-            for index, header in enumerate(head.header)
+            for index, header in enumerate(head.header if is_shown else [""] * len(head.header))
         ],
         duplicates=[(each.value, label) for each, label in labels.DUPLICATES.items()],
         chosen_duplicates=given.get("duplicates") if given else document["duplicates"],
@@ -134,7 +134,7 @@ def _form_page(
 def _facts(document: AudienceFileDocument, head: Head, *, is_shown: bool) -> list[tuple[str, str]]:
     facts = [
         ("File", head.name if is_shown else ""),
-        ("Read as", labels.kind_of(document, head)),
+        ("Read as", labels.kind_of(document, head if is_shown else None)),
         ("Rows", f"{document.get('rows', 0):,}"),
     ]
     return [(label, value) for label, value in facts if value]

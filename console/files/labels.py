@@ -64,17 +64,25 @@ def kind_of(document: AudienceFileDocument, head: Head | None) -> str:
     return f"Text in {charset}, separated by {separator}"
 
 
-def target_choices(data: TypeData, header: str) -> list[tuple[str, list[tuple[str, str]]]]:
+def target_choices(
+    data: TypeData, header: str, *, chosen: str
+) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return what a column can be, in groups."""
     required = data.required
     known = [
         (f"{DATA}{name}", _title(name, one.schema) + (", required" if name in required else ""))
         for name, one in data.properties.items()
     ]
-    if data.is_open and header.isidentifier() and header not in data.properties:
-        known.append((f"{DATA}{header}", code_label(header)))
+    given = [chosen, f"{DATA}{header}" if data.is_open and header.isidentifier() else IGNORED]
+    others = {target for target in given if target.startswith(DATA)} - dict(known).keys()
+    known += [(target, target_label(target)) for target in sorted(others)]
     groups = [("", [(IGNORED, "Ignored")]), ("Recipient", list(FIELDS.items()))]
     return [*groups, ("Message", known)] if known else groups
+
+
+def target_label(target: str) -> str:
+    """Return what a column is, in words."""
+    return FIELDS.get(target) or code_label(target.removeprefix(DATA))
 
 
 def _title(name: str, schema: Mapping[str, Any]) -> str:
@@ -102,12 +110,17 @@ def _count(total: MessagesTotal, *, is_priced: bool) -> str:
 def sentences(
     found: Sequence[RowProblem], document: AudienceFileDocument, head: Head | None
 ) -> list[dict[str, Any]]:
-    """Return sentences about rows, those of most rows first."""
+    """Return sentences about rows, those of most rows first.
+
+    Without a head, a column is called what it is, and not what the file calls it.
+    """
     header = head.header if head is not None else ()
     names = dict(zip(document.get("columns", []), header, strict=False))
     return [
         {
-            "column": names.get(each["target"], "") if each["target"] else "",
+            "column": names.get(each["target"]) or target_label(each["target"])
+            if each["target"]
+            else "",
             "detail": worded(each["detail"]),
             "count": each["count"],
             "rows": _numbers(each),

@@ -36,12 +36,7 @@ def rows(request: HttpRequest, object_id: str) -> HttpResponse:
     if is_refresh and request.GET.get("was") != broadcast["status"]:
         return HttpResponse(headers={"HX-Refresh": "true"})
     start = number_in(request.GET.get("from", "")) or 0
-    pairs = list(
-        islice(
-            (pair for pair in downloads.read_rows(document) if pair[0].number >= start),
-            SHOWN_ROWS + 1,
-        )
-    )
+    pairs = list(islice(downloads.read_rows(document, start=start), SHOWN_ROWS + 1))
     is_over = "finished_at" in broadcast
     found = list(downloads.results_of(document, pairs[:SHOWN_ROWS], is_over=is_over))
     label, color = broadcast_state(broadcast["status"], is_throttled=broadcast["is_waiting"])

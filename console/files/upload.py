@@ -1,6 +1,7 @@
 """The upload of a file. A script sends its chunks; without it, the form sends the whole file."""
 
 import re
+from http import HTTPStatus
 from typing import Any
 
 from django import forms
@@ -51,7 +52,8 @@ HELP = (
     f"CSV, TSV, or XLSX, up to {MAX_BYTES // 2**20} MB, {MAX_ROWS:,} rows, and {MAX_COLUMNS} "
     "columns. The first row names the columns. Of a workbook, the first sheet is read."
 )
-JSON = "application/json"
+JSON, FORM = "application/json", "multipart/form-data"
+NOT_A_FORM = "A chunk is the whole body of its request, not a field of a form."
 NO_FILE = "Choose a file. Without scripts, it may have up to 2 MB."
 OTHER_FILE = "This file has {:,} bytes, and the one that was begun has {:,}. Choose the same file."
 
@@ -191,6 +193,9 @@ def chunk(request: HttpRequest, object_id: str) -> HttpResponse:
     document = opened(request, object_id)
     if isinstance(document, HttpResponse):
         raise Http404
+    if request.content_type == FORM:
+        # Its body is read by then, as that of a form.
+        return JsonResponse({"problems": [NOT_A_FORM]}, status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     number = request.GET.get("number", "")
     if not _NUMBER.fullmatch(number) or int(number) >= repository.chunk_count(document["size"]):
         raise Http404

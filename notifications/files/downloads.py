@@ -92,15 +92,23 @@ def _result_line(result: RowResult) -> str:
     return _line(cells, COMMA)
 
 
-def read_rows(document: AudienceFileDocument) -> Iterator[tuple[Row, Sequence[Finding]]]:
-    """Yield the rows of a file, each with what its check found. After a removal, none are left."""
-    for number in range(document.get("parts", 0)):
+def read_rows(
+    document: AudienceFileDocument, *, start: int = 0
+) -> Iterator[tuple[Row, Sequence[Finding]]]:
+    """Yield the rows of a file from a number on, each with what its check found.
+
+    No earlier part is read. After a removal, none are left.
+    """
+    head = parts.read_head(document["_id"]) if start else None
+    first = head.part_of(start) if head is not None else 0
+    for number in range(first, document.get("parts", 0)):
         part = parts.read_rows(document["_id"], number)
         if part is None:
             return
         findings = parts.findings_for(part, document["check_number"]) or {}
         for row in part.rows:
-            yield row, findings.get(str(row.number), ())
+            if row.number >= start:
+                yield row, findings.get(str(row.number), ())
 
 
 def said(findings: Sequence[Finding]) -> str:

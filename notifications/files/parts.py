@@ -1,5 +1,6 @@
 """The encrypted parts of files: chunks of the upload, the header, and the rows with findings."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,11 +20,17 @@ CHARACTERS_IN_PART = 2_000_000
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file has of texts besides its rows."""
+    """What a file has besides its rows: texts, and where the rows are."""
 
     name: str
     sheet: str | None = None
     header: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+    """The number of the first row of each part."""
+
+    def part_of(self, row: int) -> int:
+        """Return the part that would have a row."""
+        return max(bisect_right(self.starts, row) - 1, 0)
 
 
 class Finding(msgspec.Struct, frozen=True, array_like=True):

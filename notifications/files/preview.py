@@ -66,9 +66,7 @@ def preview_row(
     ``shared`` is what all recipients share. Raises PyMongoError.
     """
     mapping = mapping_of(document)
-    for row, findings in read_rows(document):
-        if row.number < number:
-            continue
+    for row, findings in read_rows(document, start=number):
         if row.number > number:
             break
         given = mapping.fields_of(row.cells)

@@ -1,8 +1,11 @@
 """Opens an upload as a table. A workbook is parsed by a process of its own, within limits."""
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +23,9 @@ from .workbook_parser import Alive, End, Header, Message, Refusal, Rows
 MAX_CPU_SECONDS = 180
 MAX_MEMORY_BYTES = 256 * 1024 * 1024
 """What the process may use on top of its size at startup."""
+LOCK = f"notifyproject-workbook-{os.getuid()}.lock"
+"""A temporary file. Whoever has locked it parses a workbook: one at a time on a machine or in a
+container, whose memory would otherwise have to be enough for one in each thread."""
 PROGRAM = ("-m", workbook_parser.__name__)
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 """That of the process, without the worker's secrets."""
@@ -41,15 +47,41 @@ class ParserLostError(Exception):
     """The process that parses a workbook ended by what may not occur again, such as a kill."""
 
 
+class ParserBusyError(Exception):
+    """Another workbook is parsed on this machine."""
+
+
 @contextmanager
 def open_table(content: bytes, *, while_waiting: Callable[[], None]) -> Iterator[Table]:
     """Yield the table in a file. ``while_waiting`` is called about every ten seconds without rows.
 
-    Raises UnreadableTableError and ParserLostError, as do the table's rows.
+    Raises UnreadableTableError and ParserLostError, as do the table's rows, and ParserBusyError.
     """
     if not is_workbook(content):
         yield read_table(content)
         return
+    with _only_parser():
+        yield from _parse(content, while_waiting)
+
+
+@contextmanager
+def _only_parser() -> Iterator[None]:
+    """Be the only one on this machine that parses a workbook. Raises ParserBusyError."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(Path(tempfile.gettempdir()) / LOCK, flags, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ParserBusyError from None
+        yield
+    finally:
+        # The kernel does so, too, when the worker ends.
+        os.close(lock)
+
+
+def _parse(content: bytes, while_waiting: Callable[[], None]) -> Iterator[Table]:
+    """Yield the table in a workbook, and end its parser after that."""
     limits = [str(MAX_CPU_SECONDS), str(MAX_MEMORY_BYTES)]
     with subprocess.Popen(
         [sys.executable, *PROGRAM, *limits],

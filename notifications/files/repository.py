@@ -220,9 +220,9 @@ def release(
     return lease.claim.release(update, where=lease.same_check)
 
 
-def give_back(lease: FileLease, *, now: datetime) -> bool:
-    """Release a file without a step, due at once."""
-    changes = {"$set": {"due_at": now, "updated_at": now}}
+def give_back(lease: FileLease, *, until: datetime | None = None, now: datetime) -> bool:
+    """Release a file without a step, due at once or at another time."""
+    changes = {"$set": {"due_at": until or now, "updated_at": now}}
     return lease.claim.give_back(changes, where=lease.same_check)
 
 

@@ -1,7 +1,7 @@
 """Reads and checks files, one step at a time, each under a lease. Each step can be repeated."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..queueing import wakeups
 from . import checking, columns, parts, repository, type_data
 from .enumeration import mapping_of
 from .parts import Findings, Head
-from .reading import ParserLostError, open_table
+from .reading import ParserBusyError, ParserLostError, open_table
 from .repository import FileLease
 from .rows import RowMapping, person_digests
 
@@ -30,6 +30,8 @@ MAX_CHARACTERS = 200_000_000
 text that it has once."""
 TOO_MUCH_TEXT = "The cells have over 200 million characters together. Split the file."
 NO_ROWS = "The file has a header and no rows."
+BUSY_DELAY = timedelta(seconds=5)
+"""Until a workbook that waits for another one on this machine is tried again, by any worker."""
 INCOMPLETE = "The upload is incomplete."
 
 
@@ -49,6 +51,11 @@ def run(file_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     except LeaseLostError:
         log.warning("file_lease_lost", file_id=str(file_id))
         return True
+    except ParserBusyError:
+        now = clock()
+        repository.give_back(lease, until=now + BUSY_DELAY, now=now)
+        enqueue(file_id, at=now + BUSY_DELAY, now=now)
+        return True
     except ParserLostError as error:
         # As after a lost worker, another attempt begins once the lease ends.
         log.warning("file_parser_lost", file_id=str(file_id), error=str(error))
@@ -59,9 +66,9 @@ def run(file_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     return True
 
 
-def enqueue(file_id: ObjectId, *, now: datetime) -> bool:
+def enqueue(file_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
     """Enqueue a step of a file. Return False if the sweeper must do so later."""
-    return wakeups.publish_file(file_id, now=now)
+    return wakeups.publish_file(file_id, at=at, now=now)
 
 
 def enqueue_due(*, now: datetime) -> int:
@@ -99,7 +106,7 @@ def _read(lease: FileLease, clock: Clock) -> bool:
         return False
     try:
         with open_table(content, while_waiting=partial(_renew, lease, clock)) as table:
-            first, row_count, part_count = _store_rows(lease, table, clock)
+            first, row_count, starts = _store_rows(lease, table, clock)
     except UnreadableTableError as error:
         _refuse(lease, error.code, error.detail, clock())
         return False
@@ -108,7 +115,7 @@ def _read(lease: FileLease, clock: Clock) -> bool:
         return False
     head = parts.read_head(lease.id)
     name = head.name if head is not None else ""
-    new_head = Head(name=name, sheet=table.sheet, header=table.header)
+    new_head = Head(name=name, sheet=table.sheet, header=table.header, starts=tuple(starts))
     parts.write_head(lease.id, new_head, until=until)
     client_id = document["client_id"]
     data = type_data.read(document["type"])
@@ -124,7 +131,7 @@ def _read(lease: FileLease, clock: Clock) -> bool:
         "status": F.CHECKING.value,
         "format": table.format.value,
         "rows": row_count,
-        "parts": part_count,
+        "parts": len(starts),
         "columns": chosen or columns.guess(table.header, first, data=data),
         "digest": repository.digest_of(client_id, "content", content),
         "header_digest": header_digest,
@@ -142,18 +149,18 @@ def _read(lease: FileLease, clock: Clock) -> bool:
 
 def _store_rows(
     lease: FileLease, table: Table, clock: Clock
-) -> tuple[list[tuple[str, ...]], int, int]:
-    """Store the rows in parts. Return the first rows, and how many rows and parts there are."""
+) -> tuple[list[tuple[str, ...]], int, list[int]]:
+    """Store the rows in parts. Return the first rows, how many there are, and where parts begin."""
     first: list[tuple[str, ...]] = []
-    row_count = number = 0
-    for number, rows in enumerate(_batches(table.rows), 1):
+    starts: list[int] = []
+    row_count = 0
+    for number, rows in enumerate(_batches(table.rows)):
         first += [row.cells for row in rows[: columns.SAMPLE - len(first)]]
-        parts.write_rows(
-            lease.id, number - 1, rows, people=(), until=lease.document["content_until"]
-        )
+        parts.write_rows(lease.id, number, rows, people=(), until=lease.document["content_until"])
+        starts.append(rows[0].number)
         row_count += len(rows)
         _renew(lease, clock)
-    return first, row_count, number
+    return first, row_count, starts
 
 
 def _renew(lease: FileLease, clock: Clock) -> None:

@@ -70,9 +70,9 @@ def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datet
     return broker.publish(BULK_OPERATION, args=[str(operation_id)], queue=None, at=at, now=now)
 
 
-def publish_file(file_id: ObjectId, *, now: datetime) -> bool:
+def publish_file(file_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
     """Wake a worker for a file of recipients. Return whether the broker accepts the message."""
-    return broker.publish(FILE, args=[str(file_id)], queue=BROADCASTS, at=None, now=now)
+    return broker.publish(FILE, args=[str(file_id)], queue=BROADCASTS, at=at, now=now)
 
 
 def publish_digests(*, at: datetime | None, now: datetime) -> bool:

@@ -23,7 +23,7 @@ from notifications.broadcasts import repository as broadcasts
 from notifications.broadcasts import runner as broadcast_runner
 from notifications.catalog import limits, texts
 from notifications.files import parts, repository, runner
-from notifications.files.reading import ParserLostError
+from notifications.files.reading import ParserBusyError, ParserLostError
 from notifications.files.repository import LEASES
 from notifications.files.rows import LENGTHS
 from notifications.store import limit_uses, removal
@@ -563,6 +563,11 @@ def lose_parser(*_: Any, **__: Any) -> Any:
     raise ParserLostError("killed by SIGKILL")
 
 
+def another_parses(*_: Any, **__: Any) -> Any:
+    """Stand for a table whose parser waits for another one."""
+    raise ParserBusyError
+
+
 @contextmanager
 def lose_parser_after_a_part(content: bytes, **_: Any) -> Iterator[Table]:
     """Stand for a table whose parser is killed after some rows."""
@@ -619,6 +624,21 @@ class TestLostWorkers:
             assert read(app, file_id)["status"] == "reading"
         assert not runner.run(ObjectId(file_id), clock=lambda: now), "its lease goes on"
         run_or_lose(file_id, at=now + LEASES.length, boundary=None)
+        assert read(app, file_id)["status"] == "checking"
+
+    def test_workbook_waits_for_another_one_without_losing_a_try(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file_id = upload(app, csv_of(*rows(2)))
+        check(app, file_id)
+        at = utc_now()
+        with monkeypatch.context() as patch:
+            patch.setattr(runner, "open_table", another_parses)
+            for _ in range(2 * LEASES.max_claims):
+                assert runner.run(ObjectId(file_id), clock=lambda now=at: now)
+                assert not runner.run(ObjectId(file_id), clock=lambda now=at: now)
+                at += runner.BUSY_DELAY
+        run_or_lose(file_id, at=at, boundary=None)
         assert read(app, file_id)["status"] == "checking"
 
     def test_parser_that_is_always_lost_ends_a_file(

@@ -3,20 +3,23 @@
 import csv
 import re
 from decimal import Decimal
+from io import BytesIO
 from typing import Any
 
 import pytest
 from bson import ObjectId
+from django.conf import settings
 from django.test import Client
 
 from access.clients import registry
 from access.models import StaffUser
 from console.files import labels
+from console.files.upload import NOT_A_FORM
 from domain.time import utc_now
 from notifications.broadcasts import repository as broadcasts
 from notifications.catalog import types
 from notifications.documents.files import MessagesTotal
-from notifications.files import repository
+from notifications.files import parts, repository
 from notifications.files.downloads import NOT_SENT
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
@@ -130,6 +133,18 @@ class TestUpload:
         assert stored(file_id)["good"] == 9
         assert send(0) == 409
         assert send(3) == 404
+
+    def test_chunk_in_a_form_is_refused_by_name(self, clara: Client) -> None:
+        """The check of the form's token has read the body by then."""
+        content = csv_of(*rows(1))
+        given = {"type": TYPE, "name": NAME, "size": len(content)}
+        state = clara.post(START, given, headers={"Accept": "application/json"}).json()
+        clara.handler.enforce_csrf_checks = True
+        token = "t" * 32
+        clara.cookies[settings.CSRF_COOKIE_NAME] = token
+        form = {"chunk": BytesIO(content), "csrfmiddlewaretoken": token}
+        answer = clara.post(f"{state['chunk_url']}?number=0", form)
+        assert (answer.status_code, answer.json()) == (415, {"problems": [NOT_A_FORM]})
 
     @each_case(
         "fields, words",
@@ -485,6 +500,31 @@ class TestResults:
         text = clara.get(url(file_id, "results.csv")).getvalue().decode()
         assert text.startswith("\ufeffrow,notification_id,status,problem")
         assert len(text.splitlines()) == 4
+
+    def test_page_of_rows_reads_no_earlier_part(
+        self, clara: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each part is decrypted, and a file may have a hundred."""
+        monkeypatch.setattr("console.files.rows.SHOWN_ROWS", 2)
+        monkeypatch.setattr(parts, "ROWS_IN_PART", 3)
+        lines = csv_of(*rows(30)).replace(b"user9@", b"\n\nuser9@")
+        file_id = checked(clara, lines)
+        read, found = parts.read_rows, list[int]()
+
+        def read_rows(file_id: ObjectId, number: int) -> Any:
+            found.append(number)
+            return read(file_id, number)
+
+        monkeypatch.setattr(parts, "read_rows", read_rows)
+        assert "user13@" in page_of(clara.get(url(file_id, "preview/?row=17")))
+        assert found.count(0) <= 3, "the first row, and the sample of the page"
+        clara.post(url(file_id, "confirm/"), confirmation(clara, file_id))
+        for start, part, row_shown in ((2, 0, 2), (17, 4, 17), (31, 9, 31), (33, 9, 33)):
+            found.clear()
+            page = page_of(clara.get(url(file_id, f"rows/?from={start}")))
+            assert min(found) == part, start
+            assert len(found) <= 2
+            assert f'<td class="name">{row_shown}</td>' in page
 
     def test_good_row_that_was_not_sent_says_so_once_its_broadcast_is_over(
         self, clara: Client

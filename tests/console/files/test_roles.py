@@ -9,7 +9,7 @@ from django.test import Client
 from notifications.broadcasts import repository as broadcasts
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories.console_files import allow, checked, page_of, url
-from tests.support.factories.files import TYPE, csv_of, row
+from tests.support.factories.files import HEADER, TYPE, csv_of, row
 from tests.support.tables import each_case
 
 from .test_files import confirmation
@@ -21,6 +21,8 @@ TITLE = "An unusual title"
 WRONG = "not-an-address"
 PAGES = ("columns/", "check/", "preview/", "confirm/", "wrong.csv")
 CONTENT = csv_of((ADDRESS, "1", TITLE, "1.50"), row(2, WRONG))
+PATIENT = "Diagnosis of Ada Lovelace"
+"""A header in which somebody has written about a person."""
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +69,26 @@ def test_each_role_sees_of_another_person_s_file_what_it_may(
     assert all(
         WRONG not in text for page, text in pages.items() if page not in addresses | {"wrong.csv"}
     )
+
+
+def test_header_is_shown_to_whom_the_rows_are() -> None:
+    owner = member("operator", "owner")
+    content = csv_of((ADDRESS, "1", TITLE, "1.50", "x"), header=(*HEADER, PATIENT))
+    file_id = checked(owner, content + csv_of(row(2, WRONG)).partition(b"\n")[2])
+    named = {
+        name: {page for page, text in shown(client, file_id).items() if PATIENT in text}
+        for name, client in {
+            "owner": owner,
+            "admin": member("admin"),
+            "another": member("operator", "another"),
+        }.items()
+    }
+    of_content = {"columns/", "wrong.csv"}
+    assert named == {"owner": of_content, "admin": of_content, "another": set()}
+    page = shown(member("operator", "one more"), file_id)
+    assert "Column 5" in page["columns/"]
+    assert '<option value="email" selected>' in page["columns/"]
+    assert "Email address" in page["check/"]
 
 
 def test_owner_sees_the_own_file() -> None:

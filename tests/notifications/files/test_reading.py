@@ -13,7 +13,7 @@ import pytest
 from domain.tables.reading import read_table
 from domain.tables.table import UnreadableTableError
 from notifications.files import reading
-from notifications.files.reading import ParserLostError, open_table
+from notifications.files.reading import ParserBusyError, ParserLostError, open_table
 from notifyproject.settings.environment import BASE_DIR
 from tests.support.subprocess import children
 from tests.support.tables import each_case
@@ -23,6 +23,12 @@ from tests.support.workbooks import inline, with_shared_texts, with_sheet, workb
 PARSER = "from notifications.files import workbook_parser as parser; "
 END = '{"type": "end"}'
 LIMITS = "parser.main(cpu_seconds=60, memory_bytes=2**28)"
+
+
+@pytest.fixture(autouse=True)
+def _own_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let no test wait for one of another process."""
+    monkeypatch.setattr(reading, "LOCK", tmp_path / "lock")
 
 
 def use_program(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
@@ -138,6 +144,38 @@ def test_parser_ends_with_a_reader_that_wants_no_more_rows() -> None:
     with open_table(content, while_waiting=wait_for_rows) as table:
         next(table.rows)
     assert children(os.getpid()) == before
+
+
+def test_one_workbook_at_a_time_is_parsed_on_a_machine() -> None:
+    """Each parser may need 256 MB, and each thread of each process could have one."""
+    content = workbook(["a"], [1])
+    with open_table(content, while_waiting=wait_for_rows):
+        with pytest.raises(ParserBusyError):
+            read(content)
+        assert read(b"a\n1\n") == [["a"], ["1"]], "a text needs no parser"
+    assert refusal(with_sheet("")).code == "empty"
+    assert read(content) == [["a"], ["1"]]
+
+
+def test_turn_of_a_parser_ends_with_its_worker(tmp_path: Path) -> None:
+    program = (
+        "from notifications.files import reading; import sys; from pathlib import Path; "
+        f"reading.LOCK = Path({str(tmp_path / 'lock')!r}); turn = reading._only_parser(); turn.__enter__(); "
+        "print(1, flush=True); sys.stdin.read()"
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=BASE_DIR,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"1\n"
+        with pytest.raises(ParserBusyError):
+            read(workbook(["a"], [1]))
+        worker.kill()
+    assert read(workbook(["a"], [1])) == [["a"], ["1"]]
 
 
 def test_parser_ends_with_a_worker_that_is_killed(tmp_path: Path) -> None:
