@@ -2,7 +2,7 @@
 
 import random
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bson import ObjectId
@@ -41,6 +41,8 @@ class AudiencePage:
     cursor: str | None
     """Where the next page begins; None: as this one."""
     is_last: bool
+    check: Callable[[], None] = lambda: None
+    """Called right before the page is stored. Raises RowsErasedError if it must be read again."""
 
 
 def audience_of(document: BroadcastDocument) -> Audience:
@@ -66,6 +68,7 @@ def next_page(audience: Audience, *, after: str | None, limit: int) -> AudienceP
             refused=page.refused,
             cursor=str(number),
             is_last=page.is_last,
+            check=page.check,
         )
     user_ids = _next_user_ids(audience, after=after, limit=limit)
     return AudiencePage(

@@ -19,10 +19,11 @@ from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 
 from ..catalog import types
-from ..files.enumeration import FileRemovedError
+from ..files.enumeration import FileRemovedError, RowsErasedError
 from ..queueing import backlog
 from . import approvals, audiences, control, fan_out, repository
 from .approvals import HeldError
+from .audiences import AudiencePage
 from .repository import BroadcastLease
 
 log = structlog.get_logger(__name__)
@@ -59,6 +60,10 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
             at = _send_page(lease, clock)
         except FileRemovedError:
             at = _end_without_file(lease, clock())
+        except RowsErasedError:
+            # The page is read again, without them.
+            now = clock()
+            at = now if repository.release_lease(lease, now=now) else None
     crash_points.reach(Boundary.BROADCAST_ADVANCED)
     if at is not None:
         control.enqueue(broadcast_id, at=at, now=clock())
@@ -87,15 +92,14 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     try:
         with pymongo.timeout(MAX_PAGE_SECONDS):
             read = audiences.next_page(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
-            check = partial(approvals.check_page, lease, len(read.addressees))
-            check()
+            approvals.check_page(lease, len(read.addressees))
             page = fan_out.fan_out(
                 read.addressees,
                 request=lease.request,
                 broadcast_id=lease.id,
                 caller=lease.caller,
                 # What changed while the page was made isn't sent either.
-                before_storing=check,
+                before_storing=partial(_check_page, lease, read),
                 now=now,
             )
     except HeldError as held:
@@ -118,6 +122,12 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         is_last=is_last,
     )
     return None if is_last else now
+
+
+def _check_page(lease: BroadcastLease, page: AudiencePage) -> None:
+    """Raise HeldError or RowsErasedError if a page may not be stored as it was read."""
+    approvals.check_page(lease, len(page.addressees))
+    page.check()
 
 
 def _end_without_file(lease: BroadcastLease, now: datetime) -> datetime | None:

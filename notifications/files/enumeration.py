@@ -1,8 +1,9 @@
 """The good rows of a checked file, part by part, as a broadcast reads them."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bson import ObjectId
 
@@ -24,6 +25,10 @@ class FileRemovedError(InvalidStateError):
         super().__init__("The rows of the file are removed.")
 
 
+class RowsErasedError(Exception):
+    """Somebody was erased from rows, or these were removed, since they were read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPage:
     """The good rows of one part of a file."""
@@ -32,6 +37,8 @@ class RowPage:
     refused: Mapping[str, InvalidRequestError]
     """Rows that the type doesn't take any more, by their keys."""
     is_last: bool
+    check: Callable[[], None]
+    """Raises RowsErasedError if it must be read again."""
 
 
 def mapping_of(document: AudienceFileDocument) -> RowMapping:
@@ -63,8 +70,16 @@ def read_good_rows(file_id: ObjectId, *, part: int) -> RowPage:
         except InvalidRequestError as refusal:
             refused[key] = refusal
     return RowPage(
-        addressees=addressees, refused=refused, is_last=part + 1 >= document.get("parts", 0)
+        addressees=addressees,
+        refused=refused,
+        is_last=part + 1 >= document.get("parts", 0),
+        check=partial(_check_people, file_id, part, found.people),
     )
+
+
+def _check_people(file_id: ObjectId, part: int, count: int) -> None:
+    if not parts.has_people(file_id, part, count=count):
+        raise RowsErasedError
 
 
 def sample_good_rows(file_id: ObjectId, *, limit: int) -> list[Addressee]:

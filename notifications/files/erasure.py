@@ -14,15 +14,16 @@ _BATCH = 50
 
 
 def erase(*, user_id: str, addresses: Iterable[tuple[Channel, str]], now: datetime) -> bool:
-    """Remove the rows of a person. Return False while a file is read or checked.
+    """Remove the rows of a person. Return False if somebody may still have them.
 
-    Until then, nobody is found in its rows. Raises PyMongoError.
+    That is a worker that reads or checks a file, in whose rows nobody is found until then, and one
+    that sends a page which it read before. Raises PyMongoError.
     """
     people = digests_of_person(USER_ID, user_id)
     for channel, address in addresses:
         if (kind := channel.spec.address) is not None:
             people += digests_of_person(kind.field, address)
-    wanted = set(people)
+    wanted, files = set(people), set()
     while found := parts.parts_with(people, limit=_BATCH):
         for document in found:
             stored = repository.get(document["file_id"])
@@ -34,4 +35,5 @@ def erase(*, user_id: str, addresses: Iterable[tuple[Channel, str]], now: dateti
                 and wanted.isdisjoint(person_digests(mapping.fields_of(row.cells)))
             ]
             parts.replace_rows(document, kept, without=people)
-    return not repository.has_unread(until=now)
+            files.add(document["file_id"])
+    return not repository.has_unread(until=now) and not repository.are_sent(files, at=now)

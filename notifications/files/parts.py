@@ -59,6 +59,8 @@ class RowsPart:
 
     rows: Sequence[Row]
     findings: Findings | None
+    people: int
+    """How many ways of naming somebody are stored of it. An erasure leaves fewer."""
 
 
 def part_id(file_id: ObjectId, kind: str, number: int = 0) -> str:
@@ -148,6 +150,7 @@ def rows_of(document: AudienceFilePartDocument) -> RowsPart:
             for number, cells, fault in msgspec.json.decode(raw, type=_Rows).rows
         ],
         findings=None if findings is None else msgspec.json.decode(findings, type=Findings),
+        people=len(document.get("people", ())),
     )
 
 
@@ -179,6 +182,12 @@ def parts_with(people: Sequence[str], *, limit: int) -> list[AudienceFilePartDoc
     """Return parts with rows of a person."""
     found = AUDIENCE_FILE_PARTS().find({"people": {"$in": list(people)}}, hint="flp_people")
     return list(found.limit(limit))
+
+
+def has_people(file_id: ObjectId, number: int, *, count: int) -> bool:
+    """Return whether nobody was erased from a part since it was read, or the part removed."""
+    unchanged = {"_id": part_id(file_id, ROWS, number), "people": {"$size": count}}
+    return AUDIENCE_FILE_PARTS().find_one(unchanged, {"_id": 1}) is not None
 
 
 def replace_rows(

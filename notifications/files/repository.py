@@ -1,6 +1,6 @@
 """Stores files of recipients, by compare-and-set on the status and, for a worker, on its lease."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,6 +9,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from domain.states import Duplicates, FileStatus
+from notifications.documents.broadcasts import BROADCASTS
 from notifications.documents.files import AUDIENCE_FILES, AudienceFileDocument
 from notifyproject.db import paging
 from notifyproject.db.leases import Claim, Leases, unclaimed
@@ -243,6 +244,12 @@ def has_unread(*, until: datetime) -> bool:
     """Return whether a file of before a time is being read or checked: nobody is found in it."""
     query = {"due_at": {"$exists": True}, "created_at": {"$lte": until}}
     return AUDIENCE_FILES().find_one(query, {"_id": 1}, hint="fil_due") is not None
+
+
+def are_sent(file_ids: Collection[ObjectId], *, at: datetime) -> bool:
+    """Return whether a worker sends a page of one of these files."""
+    query = {"_id": {"$in": list(file_ids)}, "claim.lease_until": {"$gt": at}}
+    return bool(file_ids) and BROADCASTS().find_one(query, {"_id": 1}) is not None
 
 
 def digest_of(client_id: ObjectId, what: str, value: bytes) -> str:

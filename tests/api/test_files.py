@@ -19,6 +19,7 @@ from domain.limits import Limit, Overflow
 from domain.tables.reading import read_table
 from domain.tables.table import Table
 from domain.time import utc_now
+from notifications.broadcasts import fan_out
 from notifications.broadcasts import repository as broadcasts
 from notifications.broadcasts import runner as broadcast_runner
 from notifications.catalog import limits, texts
@@ -26,7 +27,7 @@ from notifications.files import parts, repository, runner
 from notifications.files.reading import ParserBusyError, ParserLostError
 from notifications.files.repository import LEASES
 from notifications.files.rows import LENGTHS
-from notifications.store import limit_uses, removal
+from notifications.store import acceptance, limit_uses, removal
 from notifications.store.limit_uses import UseRequest
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points, process
@@ -696,6 +697,32 @@ class TestErasure:
         monkeypatch.setattr(removal, "erase", send_and_erase)
         erasure.erase("ada", now=utc_now())
         assert sent_to(answer) == ["user0@example.com"]
+
+    @each_case("module, step", [(fan_out, "prepare_page"), (acceptance, "accept")])
+    def test_page_that_was_read_before_an_erasure_leaves_nobody(
+        self, app: App, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+    ) -> None:
+        """The person is erased while a worker has the page in memory: before its last look at the
+        rows, or at the worst moment, between that and the insert.
+        """
+        app.put("/recipients/ada", {"email": "user1@example.com"})
+        found = checked(app, csv_of(*rows(3)))
+        answer = send(app, found["id"])
+        original, erased = getattr(module, step), list[bool]()
+
+        def erase_first(*given: Any, **options: Any) -> Any:
+            if not erased:
+                erased.append(erasure.erase("ada", now=utc_now()).is_complete)
+            return original(*given, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, step, erase_first)
+            run_broadcast(answer)
+        assert erased == [False], "the page is on its way"
+        assert erasure.erase("ada", now=utc_now()).is_complete
+        query = {"broadcast_id": ObjectId(answer.json()["id"])}
+        kept = [each["recipient"].get("email") for each in collection("notifications").find(query)]
+        assert set(kept) - {None} == {"user0@example.com", "user2@example.com"}
 
     def test_erasure_removes_a_person_s_rows(self, app: App) -> None:
         header = ("user_id", *HEADER)

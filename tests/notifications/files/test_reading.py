@@ -160,8 +160,8 @@ def test_one_workbook_at_a_time_is_parsed_on_a_machine() -> None:
 def test_turn_of_a_parser_ends_with_its_worker(tmp_path: Path) -> None:
     program = (
         "from notifications.files import reading; import sys; from pathlib import Path; "
-        f"reading.LOCK = Path({str(tmp_path / 'lock')!r}); turn = reading._only_parser(); turn.__enter__(); "
-        "print(1, flush=True); sys.stdin.read()"
+        f"reading.LOCK = Path({str(tmp_path / 'lock')!r}); turn = reading._only_parser(); "
+        "turn.__enter__(); print(1, flush=True); sys.stdin.read()"
     )
     worker = subprocess.Popen(
         [sys.executable, "-c", program],
