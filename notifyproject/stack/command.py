@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ..supervision.forking import UnsafeForkError
 from ..supervision.supervisor import ProgramFailedError
-from . import running
+from . import running, servers
 from .prerequisites import MissingLibraryError
 from .servers import MissingServerError, ServerFailedError
 
@@ -26,6 +26,11 @@ def main(arguments: Sequence[str]) -> str | None:
     )
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument(
+        "--host",
+        default=servers.HOST,
+        help="where to listen; in a container on 0.0.0.0, to which published ports lead",
+    )
+    parser.add_argument(
         "--no-examples", action="store_true", help="send no examples at the first start"
     )
     parser.add_argument("--stop", action="store_true", help="stop one in the background")
@@ -34,7 +39,7 @@ def main(arguments: Sequence[str]) -> str | None:
         if options.stop:
             print("Stopped." if running.down() else "No stack is running.")
         else:
-            running.up(port=options.port, with_examples=not options.no_examples)
+            running.up(port=options.port, host=options.host, with_examples=not options.no_examples)
     except PROBLEMS as problem:
         return str(problem)
     return None

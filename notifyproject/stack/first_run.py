@@ -14,8 +14,9 @@ from pathlib import Path
 import django
 import urllib3
 
-from ..settings.environment import CREDENTIALS_FILE
+from ..settings.environment import BASE_DIR, CREDENTIALS_FILE
 from . import examples
+from .prerequisites import CONTAINERS
 
 ADMIN = "admin"
 CLIENT = "local"
@@ -136,7 +137,10 @@ def _run_examples(api: examples.API) -> None:
 
 
 def _print_next_steps(credentials: Credentials) -> None:
-    notify = ".venv/bin/python manage.py notify"
+    manage = ".venv/bin/python manage.py"
+    if not (BASE_DIR / ".venv").exists():  # In a container
+        manage = f"{CONTAINERS} exec stack python manage.py"
+    notify = f"{manage} notify"
     _print(
         "To try next, in another terminal of this folder:",
         "",

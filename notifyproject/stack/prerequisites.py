@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +25,9 @@ saves a quarter of the CPU time."""
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 APT_SECONDS = 900
 LDD_SECONDS = 10.0
+CONTAINERS = "docker compose -f docker-compose.try.yml"
+SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows", "cygwin": "Windows"}
+"""Names of systems, by ``sys.platform``, for those who don't know them by it."""
 _MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 _TOO_OLD = re.compile(r"version `(\S+)' not found")
 
@@ -107,13 +110,31 @@ class Purpose(StrEnum):
     TEST = "test"
 
 
+def unsupported(environ: Mapping[str, str]) -> str | None:
+    """Return what to do instead where MongoDB has no wheel, None where it has or isn't needed."""
+    if _has_wheels() or environ.get("MONGODB_URI"):
+        return None
+    system = SYSTEMS.get(sys.platform, sys.platform)
+    return (
+        "The wheel of MongoDB is for Linux with glibc on x86-64, and this is "
+        f"{system} on {platform.machine()}. Run the same in containers:\n\n"
+        f"    {CONTAINERS} up\n\n"
+        "or set MONGODB_URI to a replica set of MongoDB 6.0 or later, and REDIS_URL to a Valkey. "
+        "On Windows, WSL 2 is such a Linux."
+    )
+
+
+def _has_wheels() -> bool:
+    is_linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+    return is_linux and platform.machine() == "x86_64"
+
+
 def prerequisites_for(purpose: Purpose) -> tuple[Prerequisite, ...]:
     """Return the prerequisites of a purpose on this machine."""
     is_linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
-    has_wheel = is_linux and platform.machine() == "x86_64"
     return (
         *(() if (VENV / "bin" / "pip").exists() else (PIP,)),
-        *(MONGOD if has_wheel and not os.environ.get("MONGODB_URI") else ()),
+        *(MONGOD if _has_wheels() and not os.environ.get("MONGODB_URI") else ()),
         *(NODE if is_linux and purpose is Purpose.TEST else ()),
         *((BROWSER,) if purpose is Purpose.TEST else ()),
     )
@@ -216,7 +237,10 @@ def main() -> None:
     """Check, and install or print missing packages; exit with 1 if any remain."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("purpose", type=Purpose, choices=list(Purpose))
-    needed = prerequisites_for(parser.parse_args().purpose)
+    purpose = parser.parse_args().purpose
+    if purpose is Purpose.UP and (advice := unsupported(os.environ)):
+        raise SystemExit(advice)
+    needed = prerequisites_for(purpose)
     missing = find_missing(needed)
     if not missing:
         return

@@ -46,21 +46,21 @@ class StackError(RuntimeError):
 
 
 class Addresses:
-    """Base URLs of a stack, on three consecutive ports."""
+    """Base URLs of a stack, on three consecutive ports, and the host on which it listens."""
 
-    def __init__(self, *, port: int) -> None:
-        self.port = port
+    def __init__(self, *, port: int, host: str = servers.HOST) -> None:
+        self.port, self.host = port, host
         self.web, self.sandbox, self.stream = (
             f"http://{servers.HOST}:{port + offset}" for offset in range(3)
         )
 
 
-def up(*, port: int, with_examples: bool) -> None:
+def up(*, port: int, host: str, with_examples: bool) -> None:
     """Run the stack until SIGINT or SIGTERM. Raises StackError, or an error of a program."""
     bytecode.enable_cache()
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
-    addresses = Addresses(port=port)
+    addresses = Addresses(port=port, host=host)
     for used_port in (port, port + 1, port + 2):
         if not servers.is_free(used_port):
             raise StackError(
@@ -119,7 +119,8 @@ def down() -> bool:
 def programs(addresses: Addresses) -> list[Program]:
     """Return the programs other than servers: sandbox, web, stream, workers, and beat."""
     sandbox = [
-        *(sys.executable, "-m", "sandbox", "--port", str(addresses.port + 1)),
+        *(sys.executable, "-m", "sandbox"),
+        *("--host", addresses.host, "--port", str(addresses.port + 1)),
         *("--data", str(DATA_DIR / "sandbox")),
         *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
         *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
@@ -128,8 +129,8 @@ def programs(addresses: Addresses) -> list[Program]:
         *("--whatsapp-api-version", vars(current())["WHATSAPP_API_VERSION"]),
     ]
     choices = Choices(
-        web=f"{servers.HOST}:{addresses.port}",
-        stream=f"{servers.HOST}:{addresses.port + 2}",
+        web=f"{addresses.host}:{addresses.port}",
+        stream=f"{addresses.host}:{addresses.port + 2}",
         web_processes=2,
         web_seconds=5,
         stream_seconds=2,

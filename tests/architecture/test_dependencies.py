@@ -15,6 +15,7 @@ EXPORTS = {
     "requirements.txt": ("--no-default-groups",),
     "requirements-tracing.txt": ("--only-group", "tracing"),
     "requirements-providers.txt": ("--only-group", "providers"),
+    "requirements-sandbox.txt": ("--only-group", "sandbox"),
 }
 
 

@@ -83,6 +83,44 @@ def test_external_database_needs_no_library(without: pytest.MonkeyPatch) -> None
     assert NOWHERE not in prerequisites.prerequisites_for(Purpose.UP)
 
 
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "words"),
+    [
+        ("darwin", "arm64", "", "this is macOS on arm64"),
+        ("darwin", "x86_64", "", "this is macOS on x86_64"),
+        ("win32", "AMD64", "", "this is Windows on AMD64"),
+        ("linux", "aarch64", "glibc", "this is Linux on aarch64"),
+        ("linux", "x86_64", "", "this is Linux on x86_64"),  # Alpine
+        ("freebsd14", "amd64", "", "this is freebsd14 on amd64"),
+    ],
+)
+def test_other_system_is_told_at_once_what_to_do_instead(
+    without: pytest.MonkeyPatch, system: str, machine: str, libc: str, words: str
+) -> None:
+    without.setattr(sys, "platform", system)
+    without.setattr(platform, "machine", lambda: machine)
+    without.setattr(platform, "libc_ver", lambda: (libc, "2.36"))
+    without.setattr(prerequisites, "find_missing", lambda some: pytest.fail("not at once"))
+    with pytest.raises(SystemExit) as caught:
+        prerequisites.main()
+    message = str(caught.value)
+    assert words in message
+    (command,) = re.findall(r"^    (.+)$", message, re.MULTILINE)
+    assert command == "docker compose -f docker-compose.try.yml up"
+    assert (ROOT / command.split()[3]).exists()
+
+    without.setattr(prerequisites, "find_missing", lambda some: [])
+    without.setenv("MONGODB_URI", "mongodb://db.example.com/notify")
+    prerequisites.main()  # It has a database of its own.
+
+
+def test_wsl_is_a_linux(without: pytest.MonkeyPatch) -> None:
+    without.setattr(sys, "platform", "linux")
+    without.setattr(platform, "release", lambda: "5.15.153.1-microsoft-standard-WSL2")
+    without.setattr(platform, "libc_ver", lambda: ("glibc", "2.39"))
+    assert prerequisites.unsupported({}) is None
+
+
 @each_case(
     "programs, command",
     [

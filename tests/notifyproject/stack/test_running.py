@@ -82,4 +82,4 @@ def test_static_files_are_there_when_the_web_is_loaded(
     # Another test may listen on one of the two ports after it.
     monkeypatch.setattr(servers, "is_free", lambda _port: True)
     with pytest.raises(running.StackError, match=r"loaded after \['collectstatic'\]"):
-        running.up(port=8000, with_examples=False)
+        running.up(port=8000, host=servers.HOST, with_examples=False)
