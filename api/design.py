@@ -1,4 +1,4 @@
-"""Brands, layouts, and partials: read, and change together."""
+"""Brands, layouts, partials, and translations: read, and change together."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
@@ -32,9 +32,17 @@ from .openapi.operations import operation
 EXAMPLE_REVISION = "0a62d1f2f8e85c1b9a3d44f1c7e0b6a5"
 EXAMPLE_TEXTS = {"default": {"html": '<a href="{{ url }}">{{ label }}</a>'}}
 EXAMPLE_BRAND = {"name": "Acme", "colours": {"light": {"accent": "#b91c1c"}}}
+EXAMPLE_TRANSLATIONS = {
+    "order": {"items": "{count, plural, one {# artigo} other {# artigos}} para {name}"}
+}
 EXAMPLE_HTML = "<html><body>{{ content }} <a href='{{ unsubscribe_url }}'>Stop</a></body></html>"
 MAX_CHANGES = design_changes.MAX_ITEMS
-FIELDS = {Kind.PARTIAL: "texts", Kind.LAYOUT: "html", Kind.BRAND: "brand"}
+FIELDS = {
+    Kind.PARTIAL: "texts",
+    Kind.LAYOUT: "html",
+    Kind.BRAND: "brand",
+    Kind.TRANSLATION: "texts",
+}
 """The field that has the content of an item."""
 FLAGS = {Outcome.CREATED: ADDITION, Outcome.CHANGED: CHANGE, Outcome.REMOVED: DELETION}
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -84,12 +92,27 @@ class BrandChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     brand: Annotated[BrandRequest | None, Meta(description="null: it is removed.")] = None
 
 
+class TranslationChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The translations into a language, which templates show by `{{ 'order.title' | t }}`."""
+
+    name: Annotated[Name, Meta(description="`default`, or a language.", examples=["pt"])]
+    revision: Replaces = None
+    texts: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Messages by name, at up to eight levels; null: they are removed.",
+            examples=[EXAMPLE_TRANSLATIONS],
+        ),
+    ] = None
+
+
 class DesignChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Partials, layouts, and brands to store or remove. What isn't named stays as it is."""
+    """Items of the design to store or remove. What isn't named stays as it is."""
 
     partials: Annotated[list[PartialChange], Meta(max_length=MAX_CHANGES)] = []
     layouts: Annotated[list[LayoutChange], Meta(max_length=MAX_CHANGES)] = []
     brands: Annotated[list[BrandChange], Meta(max_length=MAX_CHANGES)] = []
+    translations: Annotated[list[TranslationChange], Meta(max_length=MAX_CHANGES)] = []
 
 
 class DesignRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,14 +148,23 @@ class BrandView(msgspec.Struct, kw_only=True, frozen=True):
     ]
 
 
+class TranslationView(msgspec.Struct, kw_only=True, frozen=True):
+    """The translations into a language."""
+
+    name: Annotated[str, Meta(examples=["pt"])]
+    revision: Revision
+    texts: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_TRANSLATIONS])]
+
+
 class DesignView(msgspec.Struct, kw_only=True, frozen=True):
-    """All brands, layouts, and partials, by name."""
+    """All brands, layouts, partials, and translations, by name."""
 
     number: Annotated[int, Meta(examples=[7])]
     """Each change makes the design with the next number; 0: there is none."""
     partials: list[PartialView]
     layouts: list[LayoutView]
     brands: list[BrandView]
+    translations: list[TranslationView]
 
 
 class PartialChangeView(msgspec.Struct, kw_only=True, frozen=True):
@@ -168,17 +200,28 @@ class BrandChangeView(msgspec.Struct, kw_only=True, frozen=True):
     ]
 
 
+class TranslationChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to the translations into a language."""
+
+    name: Annotated[str, Meta(examples=["pt"])]
+    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    revision: Revision | None
+    """The revision that they have once they are stored; null: they are removed."""
+    texts: Annotated[dict[str, Any] | None, Meta(examples=[EXAMPLE_TRANSLATIONS])]
+
+
 class DesignChangesView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a set does to partials, layouts, and brands, each list in the order of the request."""
+    """What a set does to the items of the design, each list in the order of the request."""
 
     partials: list[PartialChangeView]
     layouts: list[LayoutChangeView]
     brands: list[BrandChangeView]
+    translations: list[TranslationChangeView]
 
 
 @operation(scope=Scope.TEMPLATES_WRITE, response=DesignView)
 def get_design(_request: ClientRequest) -> Response:
-    """Get the brands, layouts, and partials that new notifications use."""
+    """Get the brands, layouts, partials, and translations that new notifications use."""
     return Response(_view(designs.read_newest()))
 
 
@@ -190,12 +233,12 @@ def get_design(_request: ClientRequest) -> Response:
     problems=(REVISION_CONFLICT,),
 )
 def change_design(request: ClientRequest) -> Response:
-    """Store brands, layouts, and partials together: all, or none.
+    """Store brands, layouts, partials, and translations together: all, or none.
 
     New notifications use them at once; those that are accepted keep the design that they were
     accepted with. What has changed since its `revision` is a conflict, unless it already is as
-    sent. A partial or a layout that a published template couldn't be rendered with is refused, and
-    so is the removal of what is in use.
+    sent. What a published template couldn't be rendered with is refused, and so is the removal of
+    what is in use.
     """
     body = read_request(request, DesignRequest, limit=MAX_BYTES_BULK)
     changes = given_changes(body)
@@ -248,10 +291,15 @@ def _changes(body: DesignChanges) -> Iterator[Change]:
     for index, brand in enumerate(body.brands):
         content = None if brand.brand is None else msgspec.to_builtins(brand.brand)
         yield _change(Kind.BRAND, brand, content, f"/brands/{index}")
+    for index, each in enumerate(body.translations):
+        yield _change(Kind.TRANSLATION, each, each.texts, f"/translations/{index}")
 
 
 def _change(
-    kind: Kind, given: PartialChange | LayoutChange | BrandChange, content: Any, pointer: str
+    kind: Kind,
+    given: PartialChange | LayoutChange | BrandChange | TranslationChange,
+    content: Any,
+    pointer: str,
 ) -> Change:
     return Change(
         kind=kind, name=given.name, content=content, replaces=given.revision, pointer=pointer
@@ -288,6 +336,7 @@ def changes_view(changes: Sequence[Change], planned: Planned) -> DesignChangesVi
         partials=[PartialChangeView(**each) for each in shown[Kind.PARTIAL]],
         layouts=[LayoutChangeView(**each) for each in shown[Kind.LAYOUT]],
         brands=[BrandChangeView(**each) for each in shown[Kind.BRAND]],
+        translations=[TranslationChangeView(**each) for each in shown[Kind.TRANSLATION]],
     )
 
 
@@ -303,4 +352,5 @@ def _view(design: Design) -> DesignView:
         partials=[PartialView(**each) for each in shown[Kind.PARTIAL]],
         layouts=[LayoutView(**each) for each in shown[Kind.LAYOUT]],
         brands=[BrandView(**each) for each in shown[Kind.BRAND]],
+        translations=[TranslationView(**each) for each in shown[Kind.TRANSLATION]],
     )

@@ -50,6 +50,7 @@ class Kind(StrEnum):
     PARTIAL = "partial"
     LAYOUT = "layout"
     BRAND = "brand"
+    TRANSLATION = "translation"
 
 
 class TextKind(StrEnum):
@@ -141,12 +142,14 @@ class BrandRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """All brands, layouts, and partials. Number 0 has none."""
+    """All brands, layouts, partials, and translations. Number 0 has none."""
 
     number: int = 0
     partials: Mapping[str, Texts] = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
     brands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    translations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Nested texts by language."""
     changed_in: Mapping[str, int] = field(default_factory=dict)
     """The design that made each item what it is, by the item's key."""
 
@@ -156,8 +159,16 @@ class Design:
             Kind.PARTIAL: self.partials,
             Kind.LAYOUT: self.layouts,
             Kind.BRAND: self.brands,
+            Kind.TRANSLATION: self.translations,
         }
         return by_kind[kind]
+
+    def translation(self, key: str, language: str) -> str | None:
+        """Return the text with a key such as ``order.title`` in exactly this language, or None."""
+        here: Any = self.translations.get(language)
+        for name in key.split("."):
+            here = here.get(name) if isinstance(here, Mapping) else None
+        return here if isinstance(here, str) else None
 
     def brand(self, name: str) -> BrandRequest:
         """Return a brand, with defaults for what it leaves out."""
@@ -291,6 +302,7 @@ def _design(document: DesignDocument) -> Design:
         partials=document["partials"],
         layouts=document["layouts"],
         brands=document["brands"],
+        translations=document["translations"],
         changed_in=document["changed_in"],
     )
 

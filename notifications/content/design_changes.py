@@ -1,6 +1,6 @@
-"""Changes of brands, layouts, and partials: checked with all that uses them, and stored at once."""
+"""Changes of a design: checked with all that uses what is changed, and stored at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -11,8 +11,10 @@ import msgspec
 from pymongo.client_session import ClientSession
 from pymongo.errors import DuplicateKeyError
 
+from domain import messages
 from domain.channels import Channel
 from domain.mailboxes import parse_mailbox
+from domain.messages import MessageError
 from domain.states import BroadcastStatus
 from providers import accounts, registry, senders
 
@@ -41,7 +43,8 @@ from .templates import (
 )
 
 MAX_ITEMS = 200
-"""Brands, layouts, and partials together."""
+"""Brands, layouts, partials, and languages of translations together."""
+MAX_LANGUAGES = linting.MAX_LANGUAGES
 MAX_CHARACTERS = 2 * 1024 * 1024
 """Of all texts of a design, which is one document."""
 MAX_INSERT_ATTEMPTS = 100
@@ -62,7 +65,9 @@ _TEXT_PART = Part.BODY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A brand, a layout, or a partial to store. ``content`` None: it is removed.
+    """A brand, a layout, a partial, or the translations into a language, to store.
+
+    ``content`` None: it is removed.
 
     ``replaces`` is the revision that it was made from; None: it is new.
     """
@@ -151,9 +156,10 @@ def draft(changes: Sequence[Change], *, before: Design) -> Planned:
         partials=items[Kind.PARTIAL],
         layouts=items[Kind.LAYOUT],
         brands=items[Kind.BRAND],
+        translations=items[Kind.TRANSLATION],
         changed_in=_changed_in(before, changed, number),
     )
-    _raise_if_any([*_find_misnamed(changes), *_find_problems(changed, after)])
+    _raise_if_any([*_find_misnamed(changes), *_find_problems(changed, before, after)])
     return Planned(
         before=before,
         design=after if changed else before,
@@ -206,6 +212,7 @@ def insert(
             "partials": {name: _plain(texts) for name, texts in design.partials.items()},
             "layouts": {**design.layouts},
             "brands": {name: {**brand} for name, brand in design.brands.items()},
+            "translations": {name: {**texts} for name, texts in design.translations.items()},
             "changed_in": {**design.changed_in},
             "created_at": now,
             "created_by": created_by,
@@ -221,9 +228,20 @@ def _raise_if_any(problems: Sequence[FieldProblem]) -> None:
 
 def _find_misnamed(changes: Sequence[Change]) -> Iterator[FieldProblem]:
     for change in changes:
-        if NAME.fullmatch(change.name) is None:
+        if _has_name(change):
+            continue
+        if change.kind is Kind.TRANSLATION:
+            reason = "Expected default, or a language such as pt or pt-BR."
+            yield FieldProblem(f"{change.pointer}/name", "invalid_locale", reason)
+        else:
             reason = "Must be 1 to 64 lower-case letters, digits, hyphens, and underscores."
             yield FieldProblem(f"{change.pointer}/name", "invalid_name", reason)
+
+
+def _has_name(change: Change) -> bool:
+    if change.kind is Kind.TRANSLATION:
+        return change.name == DEFAULT_LANGUAGE or bool(STORED_LANGUAGE.fullmatch(change.name))
+    return NAME.fullmatch(change.name) is not None
 
 
 def _plain(texts: designs.Texts) -> dict[str, dict[str, str]]:
@@ -245,32 +263,59 @@ def _outcome_of(present: Any, content: Any) -> Outcome:
     return Outcome.CREATED if present is None else Outcome.CHANGED
 
 
-def _find_problems(changed: Sequence[Change], after: Design) -> Iterator[FieldProblem]:
+def _find_problems(
+    changed: Sequence[Change], before: Design, after: Design
+) -> Iterator[FieldProblem]:
     """Yield what is wrong with the changed items themselves."""
-    if sum(len(after.items(kind)) for kind in Kind) > MAX_ITEMS:
-        reason = f"At most {MAX_ITEMS} brands, layouts, and partials together."
-        yield FieldProblem("", "too_many", reason)
-    if len(msgspec.json.encode([after.partials, after.layouts, after.brands])) > MAX_CHARACTERS:
-        yield FieldProblem("", "too_long", "All texts together have at most 2 MB.")
+    yield from _find_excess(after)
     for change in changed:
-        if change.content is None or NAME.fullmatch(change.name) is None:
-            continue
-        if change.kind is Kind.PARTIAL:
-            yield from _find_faults_of_partial(change, after)
-        elif change.kind is Kind.LAYOUT:
-            yield from _find_faults_of_layout(change, after)
-        else:
-            yield from _find_faults_of_brand(change, after)
-    texts = {each.name: each for each in changed if each.kind is Kind.PARTIAL and each.content}
+        if change.content is not None and _has_name(change):
+            yield from _FINDERS[change.kind](change, after)
     layouts = {each.name for each in changed if each.kind is Kind.LAYOUT}
     for name, html in after.layouts.items():
-        rendered = sorted(design_uses.all_rendered([html], after) & texts.keys())
-        if name in layouts or not rendered:
-            continue
-        cause = texts[rendered[0]]
-        for problem in _find_faults_of_layout(replace(cause, content=html), after):
-            reason = f"The layout {name} renders it: {problem.detail}"
-            yield FieldProblem(cause.pointer, problem.code, reason)
+        cause = None if name in layouts else _cause([html], changed, before, after)
+        if cause is not None:
+            for problem in _find_faults_of_layout(replace(cause, content=html), after):
+                reason = f"The layout {name} renders it: {problem.detail}"
+                yield FieldProblem(cause.pointer, problem.code, reason)
+
+
+def _find_excess(after: Design) -> Iterator[FieldProblem]:
+    if sum(len(after.items(kind)) for kind in Kind) > MAX_ITEMS:
+        yield FieldProblem("", "too_many", f"At most {MAX_ITEMS} items together.")
+    if len(after.translations) > MAX_LANGUAGES:
+        yield FieldProblem("", "too_many_languages", f"At most {MAX_LANGUAGES} languages.")
+    if len(msgspec.json.encode([after.items(kind) for kind in Kind])) > MAX_CHARACTERS:
+        yield FieldProblem("", "too_long", "All texts together have at most 2 MB.")
+
+
+def _find_faults_of_translations(change: Change, _after: Design) -> Iterator[FieldProblem]:
+    pointer = f"{change.pointer}/texts"
+    count = 0
+    waiting: list[tuple[str, Any, int]] = [(pointer, change.content, 0)]
+    while waiting:
+        place, here, level = waiting.pop()
+        if isinstance(here, str):
+            count += 1
+            try:
+                messages.parse(here)
+            except MessageError as problem:
+                yield FieldProblem(place, "invalid_message", str(problem))
+        elif not isinstance(here, Mapping):
+            yield FieldProblem(place, "wrong_type", "Expected a text, or texts by name.")
+        elif level >= messages.MAX_LEVELS:
+            reason = f"At most {messages.MAX_LEVELS} levels."
+            yield FieldProblem(place, "too_deep", reason)
+        else:
+            for name, inner in here.items():
+                below = f"{place}/{pointer_token(name)}"
+                if messages.KEY.fullmatch(name):
+                    waiting.append((below, inner, level + 1))
+                else:
+                    reason = "Must be 1 to 64 letters, digits, hyphens, and underscores."
+                    yield FieldProblem(below, "invalid_name", reason)
+    if count > messages.MAX_TEXTS:
+        yield FieldProblem(pointer, "too_many", f"At most {messages.MAX_TEXTS:,} texts.")
 
 
 def _find_faults_of_partial(change: Change, after: Design) -> Iterator[FieldProblem]:
@@ -303,11 +348,10 @@ def _find_faults_of_layout(change: Change, after: Design) -> Iterator[FieldProbl
         return
     htmls: dict[str, None] = {}
     for language in _languages_of(source, after):
-        try:
-            expanded = looks.expand(source, LAYOUT_PART, language, after).text
-        except TemplateError as problem:
-            yield FieldProblem(pointer, problem.code, problem.text)
+        for fault in linting.lint_source(LAYOUT_PART, source, language, after)[:1]:
+            yield FieldProblem(pointer, fault.code, fault.text)
             return
+        expanded = looks.expand(source, LAYOUT_PART, language, after).text
         html = looks.with_colours(expanded, None)
         htmls[html] = None
         problems = [*_dry_run({pointer: html}, is_layout=True)]
@@ -340,9 +384,11 @@ def _html_of_types(design: Design) -> dict[str, str]:
 
 
 def _languages_of(source: str, design: Design) -> list[str]:
-    """Return the languages in which a layout has other partials, the default one first."""
+    """Return the languages in which a layout has other texts, the default one first."""
     names = design_uses.all_rendered([source], design)
     languages = {language for name in names for language in design.partials.get(name, {})}
+    if design_uses.all_keys([source], design):
+        languages |= design.translations.keys()
     return [DEFAULT_LANGUAGE, *sorted(languages - {DEFAULT_LANGUAGE})]
 
 
@@ -478,26 +524,41 @@ def _find_broken_uses(
         for change in gone:
             yield FieldProblem(change.pointer, "in_use", f"Used by the type {slug}.")
         if not gone:
-            yield from _find_broken_texts(slug, fields, parts, by_name, planned)
+            yield from _find_broken_texts(slug, fields, parts, planned)
 
 
 def _find_broken_texts(
-    slug: str,
-    fields: Mapping[str, Any],
-    parts: Parts,
-    changes: Mapping[tuple[Kind, str], Change],
-    planned: Planned,
+    slug: str, fields: Mapping[str, Any], parts: Parts, planned: Planned
 ) -> Iterator[FieldProblem]:
-    """Yield why a type's texts can't be rendered any more, at one of the changed partials."""
+    """Yield why a type's texts can't be rendered any more, at one of the changes."""
     texts = [text for by_part in parts.values() for text in by_part.values()]
-    rendered = sorted(design_uses.all_rendered(texts, planned.before))
-    changed = [changes[Kind.PARTIAL, name] for name in rendered if (Kind.PARTIAL, name) in changes]
-    if not changed:
+    cause = _cause(texts, planned.changed, planned.before, planned.design)
+    if cause is None:
         return
     faults = linting.lint_parts(slug, fields, parts, design=planned.design, has_dry_run=False)
     for fault in faults[:1]:
         reason = f"The type {slug} can't use it: {fault.place}"
-        yield FieldProblem(changed[0].pointer, "in_use", reason)
+        yield FieldProblem(cause.pointer, "in_use", reason)
+
+
+def _cause(
+    texts: Iterable[str], changed: Sequence[Change], before: Design, after: Design
+) -> Change | None:
+    """Return the first change of a partial or a translation that texts use, None without one."""
+    texts = [text for text in texts if looks.needs_design(text)]
+    rendered, keys = set[str](), set[str]()
+    for design in (before, after) if texts else ():
+        rendered |= design_uses.all_rendered(texts, design)
+        keys |= design_uses.all_keys(texts, design)
+    for change in changed:
+        if change.kind is Kind.PARTIAL and change.name in rendered:
+            return change
+        if change.kind is Kind.TRANSLATION and any(
+            before.translation(key, change.name) != after.translation(key, change.name)
+            for key in keys
+        ):
+            return change
+    return None
 
 
 def _broadcasts_with(kind: Kind, name: str) -> list[str]:
@@ -506,3 +567,11 @@ def _broadcasts_with(kind: Kind, name: str) -> list[str]:
         return []
     found = BROADCASTS().find_one({"request.brand": name, "status": {"$in": UNREAD}}, {"_id": 1})
     return [] if found is None else [f"the broadcast {found['_id']}"]
+
+
+_FINDERS: Mapping[Kind, Callable[[Change, Design], Iterator[FieldProblem]]] = {
+    Kind.PARTIAL: _find_faults_of_partial,
+    Kind.LAYOUT: _find_faults_of_layout,
+    Kind.BRAND: _find_faults_of_brand,
+    Kind.TRANSLATION: _find_faults_of_translations,
+}

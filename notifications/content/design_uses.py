@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..catalog.designs import Design, Kind
 from ..documents.catalog import NOTIFICATION_TYPES
-from . import partials, type_files
+from . import partials, translations, type_files
 from .engine import TemplateError
 
 Key = tuple[Kind, str]
@@ -54,6 +54,14 @@ def all_rendered(texts: Iterable[str], design: Design) -> set[str]:
         inner = (text for name in waiting for text in _texts_of(name, design))
         waiting = _rendered(inner) - found
     return found
+
+
+def all_keys(texts: Iterable[str], design: Design) -> set[str]:
+    """Return the keys of the translations in texts, and in the partials that they render."""
+    texts = [*texts]
+    rendered = all_rendered(texts, design)
+    inner = [text for name in rendered for text in _texts_of(name, design)]
+    return {key for text in (*texts, *inner) for key in translations.keys_of(text)}
 
 
 def _items_with(kind: Kind, name: str, design: Design) -> Iterator[Key]:

@@ -195,8 +195,9 @@ def _format_value(value: Any, escape: Escape | None) -> str:
     return value if escape is None else escape(value)
 
 
-def _escape_of(bound: BoundTemplate) -> Escape | None:
-    return bound.env.escape if isinstance(bound.env, _LimitedEnvironment) else None
+def escape_of(environment: Environment) -> Escape | None:
+    """Return how the outputs of an environment's templates are escaped, None if they aren't."""
+    return environment.escape if isinstance(environment, _LimitedEnvironment) else None
 
 
 class TemplateError(ValueError):
@@ -301,7 +302,7 @@ class Template:
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
         """Return the text with its variables inserted. Raises TemplateError."""
         if self._fast_path is not None:
-            text = fill_fast_path(self._fast_path, variables, escape=_escape_of(self.bound))
+            text = fill_fast_path(self._fast_path, variables, escape=escape_of(self.bound.env))
             if text is not None:
                 return text
         try:

@@ -6,6 +6,7 @@ Shopify's tests of Liquid say what a filter does.
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from liquid import Environment, Markup, soft_str
@@ -19,6 +20,7 @@ from liquid.filter import (
 )
 from liquid.undefined import is_undefined
 
+from domain import plurals
 from domain.time import parse_zone
 
 from .dates import MAX_DATE_LENGTH, read_date, write_date
@@ -27,6 +29,8 @@ from .numbers import NUMBER_FILTERS
 from .values import flat, text_of
 
 MAX_SEPARATOR = 100  # Characters of a separator of split
+MAX_NUMBER = 40  # Characters of a number that is counted
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?", re.ASCII)
 _MISSING = object()
 _BLOCK = re.compile(r"<(script|style|!--)", re.IGNORECASE | re.ASCII)
 _BLOCK_ENDS = {
@@ -72,7 +76,32 @@ class LocalTime(datetime):
         return str(datetime.combine(self.date(), self.time()))
 
 
-CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
+def plural_form(value: Any, language: str, exact: str = "") -> str:
+    """Return the plural form of a number, or ``=0`` if this is one of the exact ones."""
+    number = _counted(value)
+    is_exact = any(number == int(each[1:]) for each in exact.split())
+    return f"={int(number)}" if is_exact else plurals.plural_category(number, language)
+
+
+def format_number(value: Any, language: str) -> str:
+    """Return a number as a language writes it."""
+    return plurals.format_number(_counted(value), language)
+
+
+def _counted(value: Any) -> Decimal:
+    """Return a number, or a text that is one. Raises FilterArgumentError."""
+    text = str(value)
+    if isinstance(value, bool) or len(text) > MAX_NUMBER or not _NUMBER.fullmatch(text):
+        raise FilterArgumentError("a plural is chosen by a number", token=None)
+    return Decimal(text)
+
+
+CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {
+    "pluralize": pluralize,
+    "in_zone": in_zone,
+    "plural_form": plural_form,
+    "format_number": format_number,
+}
 
 
 @string_filter

@@ -19,7 +19,7 @@ from ..catalog.texts import DEFAULT_RULES, encode_text, rules_of
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from ..validation import FieldProblem, pointer_token
-from . import exposure, inlining, looks, partials, templates
+from . import exposure, inlining, looks, templates, translations
 from .engine import (
     HTML_ENVIRONMENT,
     TEXT_ENVIRONMENT,
@@ -79,6 +79,28 @@ class TemplateFault:
         return f"{', '.join(place for place in where if place)}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """A part with its partials, and with the translations of one language."""
+
+    language: str
+    part: Part
+    expanded: Expanded
+    shown_in: str
+    """The language of its translations: its own, or that of a recipient who gets it."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is as the template's own language has it."""
+        return self.shown_in == self.language
+
+    def placed(self, fault: TemplateFault) -> TemplateFault:
+        """Return a fault with its place in the template."""
+        reason = fault.reason if self.is_own else f"Translated into {self.shown_in}: {fault.reason}"
+        at = _placed(replace(fault, reason=reason), self.expanded)
+        return replace(at, language=self.language, part=self.part)
+
+
 def lint_template(
     *,
     name: str,
@@ -107,34 +129,35 @@ def lint_template(
     variables |= _digest_variables(example_data, has_digest=has_digest)
     sources, misused = _expand_all(parts, design)
     faults = [*_check_completeness(name, parts), *misused]
-    budget = Budget(MAX_TEMPLATE_WORK)
     fragments: dict[str, _Fragment] = {}
-    markup = 0
-    for (language, part), expanded in sources.items():
-        source = expanded.text
-        markup += _count_markup(source)
-        if markup > MAX_TEMPLATE_MARKUP:
-            reason = f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
-            return [*faults, TemplateFault(code="too_complex", reason=reason)]
+    # Whatever the number of languages, their texts take twice the work of the template's own.
+    budgets = {is_own: Budget(MAX_TEMPLATE_WORK) for is_own in (True, False)}
+    if sum(_count_markup(one.expanded.text) for one in sources if one.is_own) > MAX_TEMPLATE_MARKUP:
+        reason = f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
+        return [*faults, TemplateFault(code="too_complex", reason=reason)]
+    for one in sources:
+        source, part = one.expanded.text, one.part
+        if not one.is_own and faults:
+            break
         found: list[TemplateFault] = []
         try:
             bound = _parse(part, source)
             found = _check_names(bound, source, variables, sensitive, part)
             if part.is_html:
-                fragments[language] = _extract_liquid(source)
+                # Only the structure of the first one counts: translations have no tags.
+                fragments.setdefault(one.language, _extract_liquid(source))
             elif not found:
-                text = _check_output(part, bound, (variables, masked), budget)
-                found = _check_text(part, text, text_rules, language, is_marketing=is_marketing)
+                text = _check_output(part, bound, (variables, masked), budgets[one.is_own])
+                shown_in = one.shown_in
+                found = _check_text(part, text, text_rules, shown_in, is_marketing=is_marketing)
         except TemplateError as problem:
             found = [_to_fault(problem), *found]
         except RecursionError:
             reason = "An expression is nested too deeply."
             found = [TemplateFault(code="too_complex", reason=reason)]
-        faults += [
-            replace(_placed(fault, expanded), language=language, part=part) for fault in found
-        ]
+        faults += [one.placed(fault) for fault in found]
     if not faults and fragments and has_dry_run:
-        faults += _check_inlined(fragments, (variables, masked), budget)
+        faults += _check_inlined(fragments, (variables, masked), budgets[True])
     return faults
 
 
@@ -262,24 +285,48 @@ def _example_variables(
     return variables
 
 
-def _expand_all(
-    parts: Parts, design: Design | None
-) -> tuple[dict[tuple[str, Part], Expanded], list[TemplateFault]]:
-    """Return the parts with their partials by language and part, and what is wrong with these."""
-    sources: dict[tuple[str, Part], Expanded] = {}
+def _expand_all(parts: Parts, design: Design | None) -> tuple[list[_Source], list[TemplateFault]]:
+    """Return the parts with partials and translations, and what is wrong with these.
+
+    The parts as their own language has them are the first.
+    """
+    own: list[_Source] = []
+    others: list[_Source] = []
     faults: list[TemplateFault] = []
     for language, texts in parts.items():
         for part in [part for part in Part if part in texts]:
-            expanded = Expanded(texts[part])
             try:
-                if partials.has_partials(expanded.text):
-                    used = design or designs.current()
-                    expanded = looks.expand(expanded.text, part, language, used)
+                if not looks.needs_design(texts[part]):
+                    expanded = Expanded(texts[part])
+                    one = _Source(
+                        language=language, part=part, expanded=expanded, shown_in=language
+                    )
+                    own.append(one)
+                    continue
+                used = design or designs.current()
+                first, *rest = _translated(texts[part], part, language, parts, used)
             except TemplateError as problem:
                 faults.append(replace(_to_fault(problem), language=language, part=part))
             else:
-                sources[language, part] = expanded
-    return sources, faults
+                own.append(first)
+                others += rest
+    return [*own, *others], faults
+
+
+def _translated(
+    source: str, part: Part, language: str, parts: Parts, design: Design
+) -> Iterator[_Source]:
+    """Yield a part in its own language, and in each in which a recipient may get it.
+
+    Raises TemplateError.
+    """
+    expanded = looks.with_partials(source, part, language, design)
+    has_translations = translations.has_translations(expanded.text)
+    for shown_in in dict.fromkeys([language, *(design.translations if has_translations else ())]):
+        if shown_in == language or language in templates.language_chain(shown_in, parts):
+            languages = looks.translation_languages(design, shown_in)
+            translated = looks.translate(expanded, part, languages, design)
+            yield _Source(language=language, part=part, expanded=translated, shown_in=shown_in)
 
 
 def _placed(fault: TemplateFault, expanded: Expanded) -> TemplateFault:

@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from markupsafe import escape
 
 from domain.channels import Channel
 from domain.content import Look
+from domain.languages import is_right_to_left
 from domain.mailboxes import Mailbox, parse_mailbox
+from domain.messages import flat
 from notifyproject import lockstep
 
 from ..catalog import designs
@@ -22,7 +26,7 @@ from ..catalog.designs import (
     TextKind,
     UnknownDesignError,
 )
-from . import inlining, partials, templates
+from . import inlining, partials, templates, translations
 from .direction import turn_round
 from .engine import (
     HTML_ENVIRONMENT,
@@ -30,9 +34,11 @@ from .engine import (
     RAW_HTML_FILTER,
     Template,
     TemplateError,
+    escape_of,
 )
 from .partials import Expanded
 from .templates import DEFAULT_LANGUAGE, MAX_CACHED_TEMPLATES, SHIPPED_VERSION, Located, Part
+from .translations import Translation
 
 MAX_CACHED_LAYOUTS = 256
 _STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.DOTALL)
@@ -83,23 +89,46 @@ _DARK = """
 def find_template(
     name: str, version: int, part: Part, locale: str | None, *, look: Look | None
 ) -> Template | None:
-    """Return a part's parsed template, with the partials of its message's look.
+    """Return a part's parsed template, with partials and translations of its message's look.
 
     None if there is no such part. Raises TemplateError.
     """
     if look is None:
         return templates.find_template(name, version, part, locale)
     located = templates.locate(name, version, part, locale)
-    return None if located is None else _find_parsed(located, part, look)
+    if located is None:
+        return None
+    return _find_parsed(located, part, look, _languages_of(located, part, look, locale))
+
+
+def language_of(name: str, version: int, locale: str | None, *, look: Look | None) -> str | None:
+    """Return the language of a message: that of its translations, or in which its body is found.
+
+    None for the template's own, or without one.
+    """
+    if look is not None and is_designed(name, version):
+        try:
+            located = templates.locate(name, version, Part.BODY, locale)
+            languages = located and _languages_of(located, Part.BODY, look, locale)
+        except TemplateError:
+            return None
+        if languages and languages[0] != DEFAULT_LANGUAGE:
+            return languages[0]
+    return templates.language_of(name, version, locale)
 
 
 @lru_cache(maxsize=templates.MAX_CACHED_VERSIONS)
-def has_partials(name: str, version: int) -> bool:
-    """Return whether a stored version renders partials. Shipped files don't."""
+def is_designed(name: str, version: int) -> bool:
+    """Return whether a stored version has partials or translations. Shipped files don't."""
     if version == SHIPPED_VERSION:
         return False
     texts = templates.parts_of(name, version).values()
-    return any(partials.has_partials(text) for by_part in texts for text in by_part.values())
+    return any(needs_design(text) for by_part in texts for text in by_part.values())
+
+
+def needs_design(source: str) -> bool:
+    """Return whether a source may have partials or translations."""
+    return partials.has_partials(source) or translations.has_translations(source)
 
 
 def find_look(
@@ -113,13 +142,13 @@ def find_look(
 ) -> Look | None:
     """Return the look that a message with a template, a brand, and a layout has now.
 
-    None if it has none of them and no partials, which then reads nothing. ``accepted`` is the look
-    of the messages in whose place it is sent: their brand may be removed by now. ``pinned`` is the
-    number of a design that was approved, which is used whatever has changed since. Raises
-    UnknownBrandError.
+    None if it has none of them, no partials, and no translations, which then reads nothing.
+    ``accepted`` is the look of the messages in whose place it is sent: their brand may be removed
+    by now. ``pinned`` is the number of a design that was approved, which is used whatever has
+    changed since. Raises UnknownBrandError.
     """
     is_dressed = brand is not None or layout is not None
-    if not is_dressed and not (name and has_partials(name, version)):
+    if not is_dressed and not (name and is_designed(name, version)):
         return None
     design = designs.current() if pinned is None else designs.numbered(pinned)
     if accepted is not None and brand is not None and brand not in design.brands:
@@ -128,9 +157,45 @@ def find_look(
 
 
 def expand(source: str, part: Part, language: str, design: Design) -> Expanded:
+    """Return a part with its partials and translations, in its language. Raises TemplateError."""
+    expanded = with_partials(source, part, language, design)
+    return translate(expanded, part, translation_languages(design, language), design)
+
+
+def with_partials(source: str, part: Part, language: str, design: Design) -> Expanded:
     """Return a part with its partials, in its language. Raises TemplateError."""
     kind = TextKind.HTML if part.is_html else TextKind.TEXT
     return partials.expand(source, lambda name: find_partial(design, name, kind, language))
+
+
+def translate(expanded: Expanded, part: Part, languages: Sequence[str], design: Design) -> Expanded:
+    """Return a part with its translations, each in the first of these languages that has it.
+
+    Raises TemplateError.
+    """
+    return translations.expand(
+        expanded,
+        lambda key: _find_translation(design, key, languages),
+        escape=escape_of(part.environment),
+    )
+
+
+def translation_languages(design: Design, locale: str | None) -> tuple[str, ...]:
+    """Return the languages in which a text for a locale is searched, the nearest first."""
+    own = None if locale == DEFAULT_LANGUAGE else locale
+    return templates.language_chain(own, design.translations)
+
+
+def _find_translation(design: Design, key: str, languages: Sequence[str]) -> Translation:
+    for language in languages:
+        if (text := design.translation(key, language)) is not None:
+            is_own = language == DEFAULT_LANGUAGE
+            return Translation(text, settings.LANGUAGE_CODE if is_own else language)
+    known = [known for known, _ in flat(design.translations.get(DEFAULT_LANGUAGE, {}))]
+    near = get_close_matches(key, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    reason = f"The default language has no translation {key!r}.{hint}"
+    raise TemplateError(translations.UNKNOWN, reason)
 
 
 def find_partial(design: Design, name: str, kind: TextKind, language: str | None) -> str | None:
@@ -258,7 +323,7 @@ def _pictures(logo: Logo, name: str) -> str:
 def clear() -> None:
     """Forget all that was read and parsed."""
     designs.clear()
-    for cached in (has_partials, find_layout, _find_parsed, _style_sheet, _brand):
+    for cached in (is_designed, find_layout, _find_parsed, _is_translated, _style_sheet, _brand):
         cached.cache_clear()
 
 
@@ -272,12 +337,33 @@ def _brand(look: Look) -> BrandRequest:
 
 
 @lru_cache(maxsize=MAX_CACHED_TEMPLATES)
-def _find_parsed(located: Located, part: Part, look: Look) -> Template:
+def _is_translated(located: Located, part: Part, look: Look) -> bool:
+    expanded = with_partials(located.text, part, located.language, design_of(look))
+    return translations.has_translations(expanded.text)
+
+
+def _languages_of(located: Located, part: Part, look: Look, locale: str | None) -> tuple[str, ...]:
+    """Return where the translations of a text are searched; nothing for a text without any.
+
+    The recipient's locale decides, not the language of the text: most such texts are in none.
+    """
+    if not _is_translated(located, part, look):
+        return ()
+    return translation_languages(design_of(look), locale)
+
+
+@lru_cache(maxsize=MAX_CACHED_TEMPLATES)
+def _find_parsed(located: Located, part: Part, look: Look, languages: tuple[str, ...]) -> Template:
     lockstep.rest()
-    source = expand(located.text, part, located.language, design_of(look)).text
+    design = design_of(look)
+    expanded = with_partials(located.text, part, located.language, design)
+    source = translate(expanded, part, languages, design).text
     if not part.is_html:
         return Template(source, environment=part.environment)
-    css = _style_sheet(look, is_turned=located.is_turned)
+    is_turned = located.is_turned
+    if languages and languages[0] != DEFAULT_LANGUAGE:
+        is_turned = is_right_to_left(languages[0])
+    css = _style_sheet(look, is_turned=is_turned)
     return Template(inlining.inline_fragment(source, css=css), environment=HTML_ENVIRONMENT)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from .engine import TemplateError, check_source, line_at
-from .source import MAX_SOURCE, Kind, Piece
+from .source import MAX_SOURCE, Kind, Piece, after, before
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 MAX_RENDERED = 100
@@ -20,13 +20,13 @@ MAX_RENDERED = 100
 MAX_NESTED = 8
 """Partials that render each other."""
 FAULT = "partial"
-_STRING = r"'[^']*'|\"[^\"]*\""
+STRING = r"'[^']*'|\"[^\"]*\""
 _PATH = r"[A-Za-z_][\w-]*(?:\.[\w-]+|\[(?:\d+|'[^']*'|\"[^\"]*\")\])*"
-_VALUE = rf"{_STRING}|-?\d+(?:\.\d+)?|{_PATH}"
+_VALUE = rf"{STRING}|-?\d+(?:\.\d+)?|{_PATH}"
 _ARGUMENT = re.compile(rf"\s*,\s*([A-Za-z_]\w*)\s*:\s*({_VALUE})\s*", re.ASCII)
-_CALL = re.compile(rf"\{{%-?\s*render\s+({_STRING})\s*((?:,[\s\S]*)?)\Z", re.ASCII)
+_CALL = re.compile(rf"\{{%-?\s*render\s+({STRING})\s*((?:,[\s\S]*)?)\Z", re.ASCII)
 _HAS_CALL = re.compile(r"\{%-?\s*render\b")
-_WORD = re.compile(rf"{_STRING}|((?<!\.)\.\s*)?([A-Za-z_][\w-]*)(\s*:)?", re.ASCII)
+_WORD = re.compile(rf"{STRING}|((?<!\.)\.\s*)?([A-Za-z_][\w-]*)(\s*:)?", re.ASCII)
 _TAG_NAME = re.compile(r"\{%-?\s*\w+")
 _DEFINING = re.compile(r"\{%-?\s*(?:assign|capture|for|tablerow)\s+([A-Za-z_][\w-]*)", re.ASCII)
 _OPERATORS = ["and", "by", "contains", "else", "for", "if", "in", "not", "or", "unless", "with"]
@@ -97,20 +97,16 @@ class _Expansion:
             if piece.name != "render":
                 continue
             line = line_at(source, piece.start)
-            before = source[at : piece.start]
             try:
                 name, arguments = _read_call(source[piece.start : piece.end])
                 shown = self._render(name, arguments, ())
             except TemplateError as problem:
                 raise TemplateError(problem.code, str(problem), line=line) from None
-            written.add(
-                before.rstrip() if _trims_before(source, piece) else before,
-                line=line_at(source, at),
-            )
+            written.add(before(source, at, piece), line=line_at(source, at))
             written.add_partial(shown, line=line, name=name)
             if written.length > MAX_SOURCE:
                 raise TemplateError("too_long", _TOO_LONG, line=line)
-            at = _end_of(source, piece)
+            at = after(source, piece)
         written.add(source[at:], line=line_at(source, at))
         return written.finish()
 
@@ -142,14 +138,15 @@ class _Expansion:
         )
         at = 0
         for piece in pieces:
-            before = source[at : piece.start]
             written = _rename(source[piece.start : piece.end], piece.kind, names)
-            at = piece.end
             if piece.name == "render":
+                shown += before(source, at, piece)
                 written = self._render(*_read_call(written), (*around, name))
-                before = before.rstrip() if _trims_before(source, piece) else before
-                at = _end_of(source, piece)
-            shown += before + written
+                at = after(source, piece)
+            else:
+                shown += source[at : piece.start]
+                at = piece.end
+            shown += written
             if len(shown) > MAX_SOURCE:
                 raise TemplateError("too_long", _TOO_LONG)
         return shown + source[at:]
@@ -203,33 +200,27 @@ class _Written:
         return Expanded("".join(self._texts), tuple(self._lines), tuple(self._partials))
 
 
-def _trims_before(source: str, piece: Piece) -> bool:
-    return source.startswith("{%-", piece.start)
-
-
-def _end_of(source: str, piece: Piece) -> int:
-    """Return where the text after a tag begins, without the blanks that the tag removes."""
-    rest = source[piece.end :]
-    is_trimmed = source.endswith("-%}", piece.start, piece.end)
-    return len(source) - len(rest.lstrip()) if is_trimmed else piece.end
-
-
 def _read_call(tag: str) -> tuple[str, dict[str, str]]:
     """Return the name and the arguments of a ``render`` tag. Raises TemplateError."""
     called = _CALL.match(tag.removesuffix("%}").removesuffix("-").rstrip())
     if called is None:
         reason = "Expected {% render 'name' %}, or with arguments {% render 'name', url: link %}."
         raise TemplateError(FAULT, reason)
+    return called[1][1:-1], read_arguments(called[2], fault=FAULT)
+
+
+def read_arguments(text: str, *, fault: str) -> dict[str, str]:
+    """Return the arguments in a text such as ``, url: order.link``. Raises TemplateError."""
     arguments: dict[str, str] = {}
-    at, text = 0, called[2]
+    at = 0
     while at < len(text):
         argument = _ARGUMENT.match(text, at)
         if argument is None:
             reason = "An argument is a name with a variable, a text, or a number: url: order.link."
-            raise TemplateError(FAULT, reason)
+            raise TemplateError(fault, reason)
         arguments[argument[1]] = argument[2]
         at = argument.end()
-    return called[1][1:-1], arguments
+    return arguments
 
 
 def _defined(source: str, pieces: list[Piece]) -> frozenset[str]:

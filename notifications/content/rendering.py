@@ -303,7 +303,9 @@ class _RenderContext:
         name, locale = self.content.template_id, self.recipient.locale
         if name is None:
             return (find_tag(locale) if locale else None) or settings.LANGUAGE_CODE
-        return templates.language_of(name, self.version, locale) or settings.LANGUAGE_CODE
+        look = self.content.look
+        own = looks.language_of(name, self.version, locale, look=look)
+        return own or settings.LANGUAGE_CODE
 
 
 def _links(context: _RenderContext, actions: Sequence[Action]) -> tuple[MessageLink, ...]:

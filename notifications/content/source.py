@@ -78,6 +78,19 @@ def find_liquid(source: str) -> list[Piece]:
     return pieces
 
 
+def before(source: str, at: int, piece: Piece) -> str:
+    """Return the text from ``at`` to a piece, without the blanks that the piece removes."""
+    text = source[at : piece.start]
+    return text.rstrip() if source.startswith("-", piece.start + 2) else text
+
+
+def after(source: str, piece: Piece) -> int:
+    """Return where the text after a piece begins, without the blanks that the piece removes."""
+    if not source.startswith("-", piece.end - 3):
+        return piece.end
+    return len(source) - len(source[piece.end :].lstrip())
+
+
 def _scan(source: str) -> Iterator[Piece]:
     """Yield every output and tag, also of comments. A tag without a name ends after ``{%``."""
     opening = _OPENING.search(source)

@@ -138,6 +138,7 @@ class DesignDocument(TypedDict):
     partials: dict[str, dict[str, dict[str, str]]]
     layouts: dict[str, str]
     brands: dict[str, dict[str, Any]]
+    translations: dict[str, dict[str, Any]]
     changed_in: dict[str, int]
     created_at: datetime
     created_by: str

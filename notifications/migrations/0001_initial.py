@@ -318,6 +318,7 @@ class Migration(migrations.Migration):
                 ('partials', models.JSONField(blank=True, default=dict)),
                 ('layouts', models.JSONField(blank=True, default=dict)),
                 ('brands', models.JSONField(blank=True, default=dict)),
+                ('translations', models.JSONField(blank=True, default=dict)),
                 ('changed_in', models.JSONField(blank=True, default=dict)),
                 ('created_at', models.DateTimeField()),
                 ('created_by', models.CharField(max_length=160)),

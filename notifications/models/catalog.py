@@ -149,7 +149,7 @@ class TemplateVersion(models.Model):
 
 
 class Design(models.Model):
-    """The brands, layouts, and partials as they were at one time. A design never changes."""
+    """Brands, layouts, partials, and translations as they were at one time. It never changes."""
 
     number = models.IntegerField(primary_key=True, db_column="_id")
     """Each change makes the design with the next number."""
@@ -159,6 +159,8 @@ class Design(models.Model):
     """HTML by name."""
     brands = models.JSONField(default=dict, blank=True)
     """Names, logos, colours, and senders by name, as the API takes them."""
+    translations = models.JSONField(default=dict, blank=True)
+    """Nested texts by language: ``{"pt": {"order": {"title": "Encomenda {number}"}}}``."""
     changed_in = models.JSONField(default=dict, blank=True)
     """The design that made each item what it is, by kind and name: ``{"brand/acme": 7}``."""
     created_at = models.DateTimeField()

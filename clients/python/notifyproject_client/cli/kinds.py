@@ -141,6 +141,12 @@ class _Fields(Kind):
         return Content(found[self.field])
 
 
+class _Translations(_Fields):
+    """Nested texts of a language: ``pt.yaml``, and ``default.yaml``."""
+
+    pattern = re.compile(rf"{OWN_LANGUAGE}|{LANGUAGE.pattern}")
+
+
 class _Partials(Kind):
     """Texts by language and form: ``button.html``, ``button.txt``, and ``button.pt.html``."""
 
@@ -228,7 +234,8 @@ TYPE: Kind = _Types("type", "types")
 PARTIAL: Kind = _Partials("partial", "partials")
 LAYOUT: Kind = _Layouts("layout", "layouts")
 BRAND: Kind = _Fields("brand", "brands", field="brand")
-BESIDE: Sequence[Kind] = (PARTIAL, LAYOUT, BRAND)
+TRANSLATION: Kind = _Translations("translation", "translations", field="texts")
+BESIDE: Sequence[Kind] = (PARTIAL, LAYOUT, BRAND, TRANSLATION)
 """The kinds whose folders are beside that of types."""
 KINDS: Sequence[Kind] = (TYPE, *BESIDE)
 
