@@ -173,7 +173,7 @@ class FindingView(msgspec.Struct, kw_only=True, frozen=True):
     """What a rule found in a type."""
 
     type: TypeSlug | None
-    """null: it is in a partial, a layout, or a brand."""
+    """null: it is in an item of the design."""
     code: Annotated[str, Meta(examples=["insecure_link"])]
     """The rule, or why the type would be refused."""
     pointer: Annotated[str, Meta(examples=["/types/0/parts/pt/body"])]
@@ -211,11 +211,11 @@ def push_type_files(request: ClientRequest) -> Response:
     """Store types with their texts, and the design that they use, together: all, or none.
 
     What has changed since its `revision` is a conflict, unless it already is as sent. To repeat a
-    request has no effect. With `publish`, definitions, texts, partials, layouts, and brands take
-    effect at once and together; without it, new texts become drafts and the rest is checked, and
-    stays as it is. Types are checked with the design of the request, and it with them. Changes that
-    make a critical or sensitive type less safe need the scope `types:admin`, as for a single type.
-    To publish a schema that refuses what the published one takes needs `confirm_breaking`.
+    request has no effect. With `publish`, definitions, texts, and the design take effect at once
+    and together; without it, new texts become drafts and the rest is checked, and stays as it is.
+    Types are checked with the design of the request, and it with them. Changes that make a critical
+    or sensitive type less safe need the scope `types:admin`, as for a single type. To publish a
+    schema that refuses what the published one takes needs `confirm_breaking`.
     """
     raw = _read(request)
     for index, each in enumerate(_listed_types(raw)):
@@ -245,10 +245,8 @@ def push_type_files(request: ClientRequest) -> Response:
     return Response(
         TypeChangesView(
             results=[_change_view(change) for change in push.types],
-            partials=of_design.partials,
-            layouts=of_design.layouts,
-            brands=of_design.brands,
             is_published=body.publish and not body.dry_run,
+            **msgspec.structs.asdict(of_design),
         )
     )
 
@@ -350,7 +348,7 @@ def _listed_types(raw: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _check_not_empty(body: TypeFilesRequest | NamedTypesRequest) -> None:
-    if not (body.types or body.partials or body.layouts or body.brands):
+    if not (body.types or body.partials or body.layouts or body.brands or body.translations):
         problems = ProblemCollector()
         problems.add("/types", "out_of_range", "At least one type, or item of the design.")
         problems.raise_if_any()

@@ -1,15 +1,18 @@
-"""What is worth a second look in partials, layouts, and brands. Pure.
+"""What is worth a second look in partials, layouts, brands, and translations. Pure.
 
 As the rules of types, they are run by the service and, from a copy, by ``notify lint``.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
+from . import messages, plurals
 from .colours import MIN_CONTRAST, PALETTES, READ_ON, contrast
-from .schema_changes import as_mapping
-from .type_rules import Finding, Parts, Rule, find_in_source
+from .messages import MessageError
+from .schema_changes import MAX_FOUND, as_mapping, pointer_token
+from .type_rules import OWN_LANGUAGE, Finding, Parts, Rule, find_in_source
 
 HTML = "html"
 """The form of a partial's text that stands in HTML."""
@@ -49,6 +52,50 @@ def find_in_brand(brand: Mapping[str, Any]) -> Iterator[Finding]:
                     detail=f"{text} on {ground} has a contrast of {shown}:1 in {mode} mode. "
                     f"Text needs {MIN_CONTRAST}:1.",
                 )
+
+
+def find_in_translations(language: str, all_texts: Mapping[str, Any]) -> list[Finding]:
+    """Return what the rules find in the texts of a language, given those of all languages."""
+    own = dict(messages.flat(as_mapping(all_texts.get(language))))
+    found = (*_find_untranslated(language, own, all_texts), *_find_plurals(language, own))
+    return [*islice(found, MAX_FOUND)]
+
+
+def _find_untranslated(
+    language: str, own: Mapping[str, Any], all_texts: Mapping[str, Any]
+) -> Iterator[Finding]:
+    if language == OWN_LANGUAGE:
+        return
+    wider = dict(messages.flat(as_mapping(all_texts.get(language.partition("-")[0]))))
+    for key, _ in messages.flat(as_mapping(all_texts.get(OWN_LANGUAGE))):
+        if key not in own and key not in wider:
+            yield Finding(
+                code=Rule.MISSING_TRANSLATION,
+                pointer=_pointer_of(key),
+                detail=f"{language} has no {key!r}: the text of the default language is used.",
+            )
+
+
+def _find_plurals(language: str, own: Mapping[str, Any]) -> Iterator[Finding]:
+    for key, text in own.items():
+        try:
+            message = messages.parse(str(text))
+        except MessageError as problem:
+            yield Finding(code=Rule.SYNTAX, pointer=_pointer_of(key), detail=str(problem))
+            continue
+        for choice in messages.plurals(message):
+            shown_in = plurals.FALLBACK if language == OWN_LANGUAGE else language
+            if missing := plurals.missing_forms(choice.options.keys(), shown_in):
+                yield Finding(
+                    code=Rule.MISSING_PLURAL_FORM,
+                    pointer=_pointer_of(key),
+                    detail=f"{{{choice.name}, plural, …}} has no {' and no '.join(missing)}: "
+                    f"'other' is shown, which is another form in {shown_in}.",
+                )
+
+
+def _pointer_of(key: str) -> str:
+    return "/".join(("/texts", *map(pointer_token, key.split("."))))
 
 
 def unused_finding() -> Finding:

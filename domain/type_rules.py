@@ -55,6 +55,7 @@ class Rule(StrEnum):
     SYNTAX = "syntax"
     UNKNOWN_VARIABLE = "unknown_variable"
     MISSING_TRANSLATION = "missing_translation"
+    MISSING_PLURAL_FORM = "missing_plural_form"
     LONG_PUSH = "long_push"
     LONG_SMS = "long_sms"
     LARGE_HTML = "large_html"

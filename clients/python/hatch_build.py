@@ -10,7 +10,15 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-RULES = ("type_rules.py", "design_rules.py", "colours.py", "schema_changes.py", "sms.py")
+RULES = (
+    "type_rules.py",
+    "design_rules.py",
+    "messages.py",
+    "plurals.py",
+    "colours.py",
+    "schema_changes.py",
+    "sms.py",
+)
 
 
 def _copy_rules(root: Path) -> None:

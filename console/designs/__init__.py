@@ -1,1 +1,1 @@
-"""Brands, layouts, and partials: their list, a page for each, and what was changed when."""
+"""The items of the design: their list, a page for each, and what was changed when."""

@@ -1,14 +1,16 @@
-"""The fields of a brand, a layout, or a partial, each with a text as its value.
+"""The fields of an item of the design, each with a text as its value.
 
 A field's name is the JSON pointer of its value within a change, without the first slash. So a
 problem of the API's own check leads to its field, and a new field of brands is one of the form.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,8 +19,9 @@ from msgspec import inspect
 from domain.channels import Channel
 from domain.stored import struct_from_stored
 from notifications.catalog.designs import MAX_ACCOUNTS, BrandRequest, Kind, TextKind
+from notifications.content.design_changes import find_faults_of_texts
 from notifications.content.templates import DEFAULT_LANGUAGE
-from notifications.validation import FieldProblem
+from notifications.validation import FieldProblem, ProblemCollector, check_storable
 from providers import accounts
 
 from ..texts.labels import CHANNELS, code_label
@@ -26,6 +29,8 @@ from ..types.preview import language_name
 
 BRAND, TEXTS, HTML = "brand", "texts", "html"
 """First parts of the names of the fields of each kind."""
+MAX_NAMED = 20
+"""Faults of translations that are shown at once."""
 LAYOUT_FIELD = f"{BRAND}/layout"
 ACCOUNTS = f"{BRAND}/accounts"
 SENDER = "sender"
@@ -111,6 +116,8 @@ def fields_of(kind: Kind, values: Mapping[str, str]) -> tuple[Field, ...]:
         return brand_fields()
     if kind is Kind.LAYOUT:
         return (Field(name=HTML, label="HTML", control=Control.SOURCE),)
+    if kind is Kind.TRANSLATION:
+        return (Field(name=TEXTS, label="Texts", control=Control.SOURCE),)
     return tuple(
         Field(
             name=text_name(language, text_kind),
@@ -172,6 +179,8 @@ def content_of(
     }
     if kind is Kind.LAYOUT:
         return given[HTML], []
+    if kind is Kind.TRANSLATION:
+        return _translations_of(given[TEXTS], before)
     if kind is Kind.PARTIAL:
         texts: dict[str, dict[str, str]] = {}
         for name, text in given.items():
@@ -189,9 +198,19 @@ def field_for(pointer: str, fields: Sequence[Field]) -> str | None:
     return max(known, key=len, default=None)
 
 
+def detail_of(kind: Kind, problem: FieldProblem) -> str:
+    """Return what a problem says, with the key if its field has many texts."""
+    place = problem.pointer.removeprefix(f"/{TEXTS}/")
+    if kind is not Kind.TRANSLATION or place == problem.pointer:
+        return problem.detail
+    return f"{place.replace('/', '.')}: {problem.detail}"
+
+
 def _raw_values(kind: Kind, content: Any) -> dict[str, str]:
     if kind is Kind.LAYOUT:
         return {HTML: content or ""}
+    if kind is Kind.TRANSLATION:
+        return {TEXTS: json.dumps(content or {}, indent=2, ensure_ascii=False)}
     if kind is Kind.PARTIAL:
         stored = content or {}
         return {
@@ -240,6 +259,35 @@ def _brand_of(given: Mapping[str, str]) -> tuple[Any, list[FieldProblem]]:
         else:
             return msgspec.to_builtins(brand), problems
     raise AssertionError("each refused field was left out")
+
+
+def _translations_of(text: str, before: Any) -> tuple[Any, list[FieldProblem]]:
+    """Return texts by name, or those before and what is wrong with the ones that are given."""
+    pointer = f"/{TEXTS}"
+    try:
+        texts = json.loads(text, object_pairs_hook=_unique)
+        problems = [*islice(find_faults_of_texts(texts, pointer=pointer), MAX_NAMED)]
+    except json.JSONDecodeError as error:
+        reason = f"Line {error.lineno}, column {error.colno}: this is no JSON."
+        problems = [FieldProblem(pointer, "malformed", reason)]
+    except ValueError as error:
+        problems = [FieldProblem(pointer, "duplicate", str(error))]
+    except RecursionError:
+        problems = [FieldProblem(pointer, "too_deep", "It is nested too deeply.")]
+    if not problems:
+        found = ProblemCollector()
+        check_storable(texts, pointer, found, in_data=False)
+        problems = found.problems[:MAX_NAMED]
+    return (before or {}, problems) if problems else (texts, [])
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is named twice.")
+    return found
 
 
 def _place_of(message: str) -> str:

@@ -1,4 +1,4 @@
-"""The form of a brand, a layout, or a partial, and what of it two people have changed.
+"""The form of an item of the design, and what of it two people have changed.
 
 The form knows the design that it was made from. If an item has changed since, the fields that only
 the other one changed show the new values, and those that both changed show both.
@@ -102,7 +102,7 @@ class ItemForm:
             name = fields.field_for(problem.pointer, known)
             if name is None:
                 name = NAME if problem.pointer == f"/{NAME}" else ""
-            self.errors.setdefault(name, []).append(problem.detail)
+            self.errors.setdefault(name, []).append(fields.detail_of(self.kind, problem))
 
     def bound(self, name: str) -> BoundField:
         """Return a field with its value."""
@@ -128,8 +128,9 @@ class ItemForm:
         return [(self.bound(name), self.bound(name.replace("/light/", "/dark/"))) for name in light]
 
     def source(self) -> BoundField:
-        """Return the field of a layout."""
-        return self.bound(fields.HTML)
+        """Return the only field of a layout, or of translations."""
+        (only,) = self.fields
+        return self.bound(only.name)
 
     def sections(self) -> list[LanguageFields]:
         """Return the texts of a partial by language, and a new language at the end."""

@@ -1,4 +1,4 @@
-"""The page of a brand, a layout, or a partial: its form, its preview, and its earlier versions.
+"""The page of an item of the design: its form, its preview, and its earlier versions.
 
 A change is checked and stored by what the API calls, which also notices that somebody else has
 changed the item since the page was opened.
@@ -63,6 +63,7 @@ MAY_CHANGE = "notifications.change_design"
 MAX_EDITIONS = 20
 UNNAMED = "new-item"
 """The name of a new item in its preview, until it has one."""
+UNNAMED_LANGUAGE = "und"
 FLAGS = {Outcome.CREATED: ADDITION, Outcome.CHANGED: CHANGE, Outcome.REMOVED: DELETION}
 LABELS = {
     Outcome.CREATED: ("Created", "success"),
@@ -71,6 +72,8 @@ LABELS = {
 }
 WORDS: Mapping[Kind, str] = {kind: kind.value for kind in Kind}
 EFFECT = "New messages use it at once. Accepted ones keep the look that they were accepted with."
+UNUSED = "Nothing uses it now."
+REPLACED = "Its recipients get the texts of the wider language, or of the default one."
 TAKEN = "There is a {} with this name."
 NOT_ALLOWED = (
     "A critical or sensitive type has this brand. Its layout, sender, reply address, and accounts "
@@ -181,7 +184,8 @@ def remove_view(request: HttpRequest, kind: str, name: str, admin: Any) -> HttpR
                 request,
                 question=f"Remove the {WORDS[known]} {name}?",
                 consequences=[
-                    "Nothing uses it now. Messages that were accepted with it keep it.",
+                    REPLACED if known is Kind.TRANSLATION else UNUSED,
+                    "Messages that were accepted with it keep it.",
                     "Its earlier versions stay under Changes, and can be restored.",
                 ],
                 button="Remove",
@@ -313,7 +317,7 @@ def _planned(posted: ItemForm, newest: Design) -> Design | None:
     present = newest.items(posted.kind).get(posted.name)
     tried = Change(
         kind=posted.kind,
-        name=posted.name or UNNAMED,
+        name=_name_of(posted),
         content=change.content,
         replaces=None if present is None else designs.revision_of(present),
         pointer="",
@@ -331,8 +335,9 @@ def _previewed(request: HttpRequest, shown: ItemForm, design: Design) -> dict[st
     document = types.read_type(request.GET.get("type", ""))
     if document is None:
         return _problems(shown) | {"problem": "Choose a type."}
-    name = shown.name or UNNAMED
-    requested = request.GET.get("language", DEFAULT_LANGUAGE)
+    name = _name_of(shown)
+    own = name if shown.kind is Kind.TRANSLATION else DEFAULT_LANGUAGE
+    requested = request.GET.get("language") or own
     languages = preview.languages(document, design, shown.kind, name, requested=requested)
     found = preview.show(
         document,
@@ -347,6 +352,10 @@ def _previewed(request: HttpRequest, shown: ItemForm, design: Design) -> dict[st
         **preview.json_of(found),
         "languages": [[each.code, each.name, each.is_chosen] for each in languages],
     }
+
+
+def _name_of(shown: ItemForm) -> str:
+    return shown.name or (UNNAMED_LANGUAGE if shown.kind is Kind.TRANSLATION else UNNAMED)
 
 
 def _problems(shown: ItemForm) -> dict[str, Any]:
@@ -395,12 +404,15 @@ def _form_page(
         "contrasts": _by_scheme(preview.contrasts(shown.values)) if kind is Kind.BRAND else (),
         "errors": _listed(shown),
         "users": users_of(request, used),
+        "is_removable": not (used.types or used.items)
+        or (kind is Kind.TRANSLATION and name != DEFAULT_LANGUAGE),
         "revision": "" if present is None else designs.revision_of(present),
         "remove_url": None if shown.is_new else reverse(REMOVE, args=[kind, name]),
         "restore_url": None if shown.is_new else reverse(RESTORE, args=[kind, name]),
         "old_number": number,
         "differences": form.changes_between(kind, present, shown.stored) if is_old else [],
         "editions": [] if shown.is_new else _editions(newest, kind, name),
+        "language": "" if kind is Kind.TRANSLATION else DEFAULT_LANGUAGE,
         "is_gone": not shown.is_new and present is None,
         "back": reverse(LIST),
         "types": _types(used),

@@ -1,4 +1,4 @@
-"""Brands, layouts, and partials: what there is, what uses it, and what was changed when."""
+"""The items of the design: what there is, what uses it, and what was changed when."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +16,7 @@ from notifications.content.design_changes import Outcome
 from notifications.content.design_history import Edition, ItemChange
 from notifications.models import Design as DesignModel
 
+from ..types.preview import language_name
 from ..widgets import names
 from ..widgets.actions import not_found, render_page
 from ..widgets.links import url_of_design_item
@@ -31,6 +32,7 @@ SECTIONS = (
     (Kind.BRAND, "Brands", "Whom a message is from: a name, a logo, colours, and a footer."),
     (Kind.LAYOUT, "Layouts", "The frame of an email. Without one, emails have the built-in one."),
     (Kind.PARTIAL, "Partials", "Texts that several templates and layouts render by their name."),
+    (Kind.TRANSLATION, "Translations", "Texts by language, which templates show by their keys."),
 )
 
 
@@ -52,7 +54,7 @@ class DesignAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the brands, layouts, and partials."""
+        """Show the items by their kinds."""
         self._require_view(request)
         design = designs.read_newest()
         return render_page(
@@ -131,6 +133,7 @@ def _sections(request: HttpRequest, design: Design) -> list[dict[str, Any]]:
             "rows": [
                 {
                     "name": name,
+                    "language": language_name(name) if kind is Kind.TRANSLATION else "",
                     "url": url_of_design_item(kind, name),
                     "content": content,
                     "users": item.users_of(request, uses[kind, name]),

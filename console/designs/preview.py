@@ -106,6 +106,8 @@ def show(
             message = _mail(document, version, language, look)
         if is_alone:
             note = f"{document['name']} doesn't render it. It is shown by itself."
+        elif kind is Kind.TRANSLATION and name not in _translated(document, design):
+            note = f"{document['name']} shows none of its texts."
     except (TemplateError, designs.UnknownBrandError) as problem:
         return Shown(problem=str(problem) or "Unknown brand.")
     return Shown(
@@ -151,13 +153,13 @@ def contrasts(values: Mapping[str, str]) -> list[Contrast]:
 def languages(
     document: NotificationTypeDocument, design: Design, kind: Kind, name: str, *, requested: str
 ) -> list[template_preview.Language]:
-    """Return the languages to choose from: those of the type, and of a partial."""
+    """Return the languages to choose from: those of the type, and of the item."""
     number = document.get("template_version") or SHIPPED_VERSION
     version = templates.get_version(type_slug=document["_id"], number=number)
     found = template_preview.languages(document, version, requested=requested)
     known = {each.code for each in found}
-    texts = design.partials.get(name, {}) if kind is Kind.PARTIAL else {}
-    codes = [*(each.code for each in found), *(code for code in texts if code not in known)]
+    own = {Kind.PARTIAL: [*design.partials.get(name, ())], Kind.TRANSLATION: [name]}.get(kind, [])
+    codes = [*(each.code for each in found), *(code for code in own if code not in known)]
     chosen = requested if requested in codes else DEFAULT_LANGUAGE
     return [
         template_preview.Language(
@@ -186,9 +188,18 @@ def _version(
 
 
 def _rendered(slug: str, number: int, design: Design) -> set[str]:
+    return design_uses.all_rendered(_texts_of(slug, number), design)
+
+
+def _translated(document: NotificationTypeDocument, design: Design) -> list[str]:
+    number = document.get("template_version") or SHIPPED_VERSION
+    return design_uses.all_languages(_texts_of(document["_id"], number), design)
+
+
+def _texts_of(slug: str, number: int) -> list[str]:
     version = templates.get_version(type_slug=slug, number=number)
     by_part = version.parts.values() if version else ()
-    return design_uses.all_rendered((t for texts in by_part for t in texts.values()), design)
+    return [text for texts in by_part for text in texts.values()]
 
 
 def _alone(document: NotificationTypeDocument, design: Design, name: str) -> Parts:

@@ -17,10 +17,10 @@ from domain.channels.spec import Shape
 from domain.content import Content, Look, Recipient
 from domain.countries import country_name
 from domain.states import Category
-from notifications.catalog import types
+from notifications.catalog import designs, types
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.catalog.texts import encode_text, total_price
-from notifications.content import looks, rendering, templates
+from notifications.content import design_uses, looks, rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
@@ -111,10 +111,17 @@ def preview_of(channels: Sequence[ChannelPreview], *, problem: str | None = None
 def languages(
     document: NotificationTypeDocument, version: Version | None, *, requested: str
 ) -> list[Language]:
-    """Return the languages of a version and of the built-in template, the default first."""
+    """Return the languages of a version, its translations, and the built-in template.
+
+    The default one is the first.
+    """
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED_VERSION)
     found = [known.parts for known in (version, shipped) if known is not None]
-    codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])
+    texts = [text for parts in found for part in parts.values() for text in part.values()]
+    is_designed = any(looks.needs_design(text) for text in texts)
+    translated = design_uses.all_languages(texts, designs.current()) if is_designed else ()
+    own = (code for parts in found for code in parts)
+    codes = dict.fromkeys([DEFAULT_LANGUAGE, *own, *translated])
     chosen = requested if requested in codes else DEFAULT_LANGUAGE
     return [
         Language(code=code, name=language_name(code), is_chosen=code == chosen) for code in codes

@@ -64,7 +64,7 @@ def url_to_send(request: HttpRequest, user_id: str) -> str | None:
 
 
 def url_of_design_item(kind: str, name: str, *, number: int | None = None) -> str:
-    """Return the URL of a brand, a layout, or a partial, now or as it was in a design."""
+    """Return the URL of an item of the design, now or as it was in a design."""
     url = reverse(DESIGN_ITEM, args=[kind, name])
     return url if number is None else f"{url}?{urlencode({DESIGN_NUMBER: number})}"
 

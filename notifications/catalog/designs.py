@@ -1,4 +1,4 @@
-"""Brands, layouts, and partials: what they are, and the designs that hold them.
+"""Brands, layouts, partials, and translations: what they are, and the designs that hold them.
 
 A design has all of them as they were at one time. It never changes: each change makes the next one.
 A notification that uses any has the number of the design that it was accepted with, so that what is
@@ -210,7 +210,7 @@ def trying(design: Design) -> Iterator[Design]:
 
     It gets a number that no stored one has, and that is the same for the same content.
     """
-    content = revision_of([design.partials, design.layouts, design.brands])
+    content = revision_of([design.items(kind) for kind in Kind])
     tried = replace(design, number=-int(content[:12], 16) - 1)
     token = _tried.set(tried)
     try:

@@ -290,9 +290,13 @@ def _find_excess(after: Design) -> Iterator[FieldProblem]:
 
 
 def _find_faults_of_translations(change: Change, _after: Design) -> Iterator[FieldProblem]:
-    pointer = f"{change.pointer}/texts"
+    yield from find_faults_of_texts(change.content, pointer=f"{change.pointer}/texts")
+
+
+def find_faults_of_texts(texts: Any, *, pointer: str) -> Iterator[FieldProblem]:
+    """Yield what is wrong with the texts of a language, however deep they are."""
     count = 0
-    waiting: list[tuple[str, Any, int]] = [(pointer, change.content, 0)]
+    waiting: list[tuple[str, Any, int]] = [(pointer, texts, 0)]
     while waiting:
         place, here, level = waiting.pop()
         if isinstance(here, str):

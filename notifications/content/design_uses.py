@@ -1,6 +1,6 @@
-"""What uses brands, layouts, and partials: types, and each other."""
+"""What uses the items of a design: types, and each other."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..catalog.designs import Design, Kind
@@ -24,10 +24,11 @@ def read_uses(design: Design) -> Mapping[Key, Uses]:
     by_types: dict[Key, list[str]] = {}
     documents = list(NOTIFICATION_TYPES().find().sort("_id", 1))
     for document, content in zip(documents, type_files.read_contents(documents), strict=True):
-        texts = (text for by_part in content.parts.values() for text in by_part.values())
+        texts = [text for by_part in content.parts.values() for text in by_part.values()]
         named = [(Kind.BRAND, document.get("brand")), (Kind.LAYOUT, document.get("layout"))]
         used = [(kind, name) for kind, name in named if name]
         used += [(Kind.PARTIAL, name) for name in all_rendered(texts, design)]
+        used += [(Kind.TRANSLATION, name) for name in all_languages(texts, design)]
         for key in used:
             by_types.setdefault(key, []).append(document["_id"])
     return {
@@ -41,7 +42,9 @@ def read_uses(design: Design) -> Mapping[Key, Uses]:
 
 
 def users_of(kind: Kind, name: str, design: Design) -> list[str]:
-    """Return the items of a design that use another one, as words."""
+    """Return the items of a design that need another one, as words."""
+    if kind is Kind.TRANSLATION:
+        return []  # Another language takes its place, or the texts themselves are refused.
     return [f"the {by} {user}" for by, user in _items_with(kind, name, design)]
 
 
@@ -60,8 +63,12 @@ def all_keys(texts: Iterable[str], design: Design) -> set[str]:
     """Return the keys of the translations in texts, and in the partials that they render."""
     texts = [*texts]
     rendered = all_rendered(texts, design)
-    inner = [text for name in rendered for text in _texts_of(name, design)]
-    return {key for text in (*texts, *inner) for key in translations.keys_of(text)}
+    return _keys_in([*texts, *(text for name in rendered for text in _texts_of(name, design))])
+
+
+def all_languages(texts: Iterable[str], design: Design) -> list[str]:
+    """Return the languages whose translations texts show, also by partials."""
+    return _languages_with(all_keys(texts, design), design)
 
 
 def _items_with(kind: Kind, name: str, design: Design) -> Iterator[Key]:
@@ -69,14 +76,35 @@ def _items_with(kind: Kind, name: str, design: Design) -> Iterator[Key]:
         for other in design.brands:
             if design.brand(other).layout == name:
                 yield Kind.BRAND, other
-    if kind is not Kind.PARTIAL:
-        return
     for other in design.partials:
-        if name in _rendered(_texts_of(other, design)):
+        if (kind, name) in _named_in([*_texts_of(other, design)], design):
             yield Kind.PARTIAL, other
     for other, html in design.layouts.items():
-        if name in _rendered([html]):
+        if (kind, name) in _named_in([html], design):
             yield Kind.LAYOUT, other
+
+
+def _named_in(texts: Sequence[str], design: Design) -> set[Key]:
+    """Return the partials and the translations that texts use by themselves."""
+    languages = _languages_with(_keys_in(texts), design)
+    return {
+        *((Kind.PARTIAL, name) for name in _rendered(texts)),
+        *((Kind.TRANSLATION, language) for language in languages),
+    }
+
+
+def _languages_with(keys: Iterable[str], design: Design) -> list[str]:
+    """Return the languages with a text of their own for one of the keys."""
+    keys = [*keys]
+    return [
+        language
+        for language in design.translations
+        if any(design.translation(key, language) is not None for key in keys)
+    ]
+
+
+def _keys_in(texts: Iterable[str]) -> set[str]:
+    return {key for text in texts for key in translations.keys_of(text)}
 
 
 def _texts_of(name: str, design: Design) -> Iterator[str]:

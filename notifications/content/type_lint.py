@@ -59,21 +59,23 @@ def lint_design(
     layouts = {layout for layout, _ in types.values()}
     layouts |= {design.brand(name).layout for name in design.brands}
     used = {Kind.PARTIAL: partials, Kind.LAYOUT: layouts}
-    found = [[*_lint_item(change)] for change in changes]
+    found = [[*_lint_item(change, design)] for change in changes]
     for change, findings in zip(changes, found, strict=True):
         if change.content is not None and change.name not in used.get(change.kind, [change.name]):
             findings.append(design_rules.unused_finding())
     return found
 
 
-def _lint_item(change: Change) -> Iterable[Finding]:
+def _lint_item(change: Change, design: Design) -> Iterable[Finding]:
     if change.content is None:
         return ()
     if change.kind is Kind.PARTIAL:
         return design_rules.find_in_partial(change.content)
     if change.kind is Kind.LAYOUT:
         return design_rules.find_in_layout(change.content)
-    return design_rules.find_in_brand(change.content)
+    if change.kind is Kind.BRAND:
+        return design_rules.find_in_brand(change.content)
+    return design_rules.find_in_translations(change.name, design.translations)
 
 
 def _lint_type(

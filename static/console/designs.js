@@ -1,4 +1,4 @@
-// The live preview of a brand, a layout, or a partial. The server renders the message as it would be
+// The live preview of an item of the design. The server renders the message as it would be
 // sent, and says what is wrong; the frame runs no script, so its document is replaced from here.
 const DELAY = 350;
 const WIDTHS = { desktop: 720, phone: 375 };

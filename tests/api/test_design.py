@@ -113,7 +113,8 @@ def send(*accepted: dict[str, Any], by: ScriptedProvider) -> Sequence[Any]:
 
 
 def test_items_are_stored_and_shown_with_revisions(app: App) -> None:
-    assert app.get(PATH).json() == {"number": 0, "partials": [], "layouts": [], "brands": []}
+    nothing = {"partials": [], "layouts": [], "brands": [], "translations": []}
+    assert app.get(PATH).json() == {"number": 0, **nothing}
     shown = put(app, **partial(), **layout(), **brand())
     assert shown["number"] == 1
     assert app.get(PATH).json() == shown

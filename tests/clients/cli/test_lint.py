@@ -90,7 +90,16 @@ def test_shipped_types_have_no_findings() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["type_rules.py", "design_rules.py", "colours.py", "schema_changes.py", "sms.py"]
+    "name",
+    [
+        "type_rules.py",
+        "design_rules.py",
+        "messages.py",
+        "plurals.py",
+        "colours.py",
+        "schema_changes.py",
+        "sms.py",
+    ],
 )
 def test_command_has_the_services_rules(name: str) -> None:
     copy = Path(copied.__file__).with_name(name).read_text()

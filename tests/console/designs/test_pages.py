@@ -527,3 +527,95 @@ def test_brand_keeps_its_sender_and_accounts(editor: Client) -> None:
     fields = brand(reply_to="help@acme.example")
     save(editor, f"{LIST}new/brand/", {"name": "acme", **fields}, base=0)
     assert newest().brand("acme").reply_to == "help@acme.example"
+
+
+def translations(**texts: str) -> dict[str, str]:
+    return {"texts": json.dumps({"order": texts}, indent=2)}
+
+
+def test_translations_are_made_changed_restored_and_removed(editor: Client) -> None:
+    new = {"name": "default", **translations(title="Order {number}")}
+    answer = save(editor, f"{LIST}new/translation/", new, base=0)
+    assert (answer.status_code, answer["Location"]) == (302, item("translation", "default"))
+    new = {"name": "pt-BR", **translations(title="Pedido {number}")}
+    assert save(editor, f"{LIST}new/translation/", new, base=1).status_code == 302
+    assert newest().translations == {
+        "default": {"order": {"title": "Order {number}"}},
+        "pt-BR": {"order": {"title": "Pedido {number}"}},
+    }
+    url = item("translation", "pt-BR")
+    assert "Pedido {number}" in shown(editor, url)
+    save(editor, url, translations(title="Pedido n. {number}"), base=2)
+    assert "Pedido n. {number}" in words(shown(editor, f"{LIST}3/change/"))
+    revision = designs.revision_of(newest().translations["pt-BR"])
+    editor.post(f"{url}restore/", {"number": 2, "revision": revision})
+    assert newest().translations["pt-BR"] == {"order": {"title": "Pedido {number}"}}
+    revision = designs.revision_of(newest().translations["pt-BR"])
+    asked = words(editor.post(f"{url}remove/", {"revision": revision}).content.decode())
+    assert "Remove the translation pt-BR?" in asked
+    assert "Its recipients get the texts of the wider language" in asked
+    editor.post(f"{url}remove/", {"revision": revision, "confirmed": "yes"})
+    assert newest().translations.keys() == {"default"}
+    assert "Removed" in words(shown(editor, f"{LIST}changes/"))
+
+
+@each_case(
+    "name, texts, place, text",
+    [
+        ("english", "{}", "name", "Expected default, or a language such as pt or pt-BR."),
+        ("pt", '{"a": "b",\n}', "texts", "Line 2, column 1: this is no JSON."),
+        ("pt", "", "texts", "Line 1, column 1: this is no JSON."),
+        ("pt", "[]", "texts", "Expected a text, or texts by name."),
+        ("pt", '{"a": "b", "a": "c"}', "texts", "'a' is named twice."),
+        ("pt", '{"a": {"b": 5}}', "texts", "a.b: Expected a text, or texts by name."),
+        ("pt", '{"a": {"b": "l\'{name}"}}', "texts", "a.b: The apostrophe before"),
+        ("pt", '{"a": "\\ud800"}', "texts", "a: "),
+        ("pt", '{"a": "\\u0000"}', "texts", "a: "),
+        ("pt", '{"a":' * 100_000, "texts", "It is nested too deeply."),
+        ("pt", '{"a":' * 200 + "{}" + "}" * 200, "texts", "At most 8 levels."),
+    ],
+)
+def test_problem_of_translations_is_at_its_field(
+    editor: Client, name: str, texts: str, place: str, text: str
+) -> None:
+    fields = {"name": name, "texts": texts}
+    page = save(editor, f"{LIST}new/translation/", fields, base=0)
+    assert page.context["form"].errors.keys() == {place}
+    assert text in " ".join(page.context["form"].errors[place])
+    found = preview(editor, f"{LIST}new/translation/preview/", fields, type="order_shipped")
+    assert found["errors"].keys() == {place}
+
+
+def test_translations_of_the_default_language_are_kept_while_they_are_used(editor: Client) -> None:
+    store(Kind.TRANSLATION, "default", {"bye": "Bye"})
+    store(Kind.TRANSLATION, "pt", {"bye": "Tchau"})
+    _publish("alert", "{{ 'bye' | t }}")
+    used = words(shown(editor, LIST))
+    assert "default Default Alert type" in used
+    assert "pt Portuguese Alert type" in used
+    assert "It can be removed once nothing uses it." in shown(
+        editor, item("translation", "default")
+    )
+    assert "It can be removed" not in shown(editor, item("translation", "pt"))
+    fields = {"revision": designs.revision_of({"bye": "Bye"}), "confirmed": "yes"}
+    answer = editor.post(item("translation", "default", "remove/"), fields, follow=True)
+    assert "Not removed. The type alert can&#x27;t use it" in answer.content.decode()
+    page = save(editor, item("translation", "default"), {"texts": '{"by": "Bye"}'}, base=2)
+    assert "The default language has no translation" in page.content.decode()
+    assert newest().number == 2
+
+
+def test_preview_of_translations_is_in_their_language(editor: Client) -> None:
+    store(Kind.TRANSLATION, "default", {"bye": "Bye"})
+    store(Kind.TRANSLATION, "pt", {"bye": "Tchau"})
+    _publish("alert", "{{ 'bye' | t }}")
+    url = item("translation", "pt", "preview/")
+    found = preview(editor, url, {"texts": '{"bye": "Adeus"}'}, type="alert", language="")
+    assert found["text"].startswith("Adeus")
+    assert ["pt", "Portuguese", True] in found["languages"]
+    again = preview(editor, url, {"texts": '{"bye": "Ciao"}'}, type="alert", language="pt")
+    assert again["text"].startswith("Ciao"), "each unsaved design is one of its own"
+    own = preview(editor, url, {"texts": '{"bye": "Adeus"}'}, type="alert", language="default")
+    assert own["text"].startswith("Bye")
+    other = preview(editor, url, type="order_shipped")
+    assert "shows none of its texts" in other["note"]

@@ -79,7 +79,7 @@ def store_one_of_each(*, now: datetime) -> None:
 
 
 def _store_design(now: datetime) -> None:
-    """Store a brand, a layout, and a partial."""
+    """Store an item of each kind."""
     colours = msgspec.to_builtins(Colours())
     brand = {"name": "Acme", "logo": None, "colours": colours, "footer": "", "layout": None}
     html = "<html><body>{{ content }} <a href='{{ unsubscribe_url }}'>Stop</a></body></html>"
@@ -87,6 +87,7 @@ def _store_design(now: datetime) -> None:
         (Kind.BRAND, "acme", brand),
         (Kind.LAYOUT, "plain", html),
         (Kind.PARTIAL, "help", {"default": {"text": "Questions?", "html": "<p>Questions?</p>"}}),
+        (Kind.TRANSLATION, "pt-BR", {"bye": "Tchau, {name}"}),
     ]
     changes = [
         Change(kind=kind, name=name, content=content, replaces=None, pointer="")

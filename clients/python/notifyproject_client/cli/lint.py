@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 from .files import OWN_LANGUAGE
-from .kinds import BRAND, KINDS, LAYOUT, PARTIAL, TYPE, Item
+from .kinds import BRAND, KINDS, LAYOUT, PARTIAL, TRANSLATION, TYPE, Item
 from .rules import design_rules, type_rules
 from .rules.schema_changes import pointer_token
 from .rules.type_rules import Finding
@@ -31,18 +31,19 @@ def find_without_server(local: Sequence[Item], *, is_all: bool) -> Iterator[Find
     The pointers are those of a request with the items in their order. ``is_all``: there are no
     others that could use them.
     """
+    texts = {item.name: item.content.definition for item in local if item.kind is TRANSLATION}
     used = _used(local) if is_all and any(item.kind is TYPE for item in local) else None
     for kind in KINDS:
         for index, item in enumerate(item for item in local if item.kind is kind):
             is_unused = used is not None and kind in _NAMED_BY_TYPES and item.key not in used
             for found in (
-                *_find_in_item(item),
+                *_find_in_item(item, texts),
                 *([design_rules.unused_finding()] if is_unused else ()),
             ):
                 yield replace(found, pointer=f"/{kind.folder}/{index}{found.pointer}")
 
 
-def _find_in_item(item: Item) -> Iterable[Finding]:
+def _find_in_item(item: Item, translations: Mapping[str, Any]) -> Iterable[Finding]:
     content = item.content
     if item.kind is TYPE:
         wrong = [*_find_wrong_shapes(content.definition)]
@@ -51,7 +52,9 @@ def _find_in_item(item: Item) -> Iterable[Finding]:
         return design_rules.find_in_partial(content.parts)
     if item.kind is LAYOUT:
         return design_rules.find_in_layout(content.parts[OWN_LANGUAGE][design_rules.HTML])
-    return design_rules.find_in_brand(content.definition) if item.kind is BRAND else ()
+    if item.kind is BRAND:
+        return design_rules.find_in_brand(content.definition)
+    return design_rules.find_in_translations(item.name, translations)
 
 
 def _used(local: Sequence[Item]) -> set[str]:
