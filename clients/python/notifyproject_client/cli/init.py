@@ -1,4 +1,4 @@
-"""``notify init``: the files of a type, a partial, a layout, or a brand, to begin with."""
+"""``notify init``: the files of a type, or of an item of the design, to begin with."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -84,6 +84,10 @@ def _first_brand(name: str) -> Content:
     return Content({"name": _called(name), "colours": colours, "footer": "1 High Street, Lisbon"})
 
 
+def _first_translations(_language: str) -> Content:
+    return Content({"parcels": {"lost": "{count, plural, one {# parcel} other {# parcels}} lost"}})
+
+
 def _called(name: str) -> str:
     return name.replace("_", " ").replace("-", " ").capitalize()
 
@@ -93,4 +97,5 @@ _FIRST: Mapping[str, Callable[[str], Content]] = {
     "partial": _first_partial,
     "layout": _first_layout,
     "brand": _first_brand,
+    "translation": _first_translations,
 }
