@@ -1,4 +1,4 @@
-"""Brands, layouts, and partials in a browser: edited with a live preview, by the keyboard alone."""
+"""The items of the design in a browser: edited with a live preview, by the keyboard alone."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from playwright.sync_api import FrameLocator, expect
 from domain.time import utc_now
 from notifications.catalog import designs
 from notifications.catalog.designs import Kind
-from notifications.content import design_changes
+from notifications.content import design_changes, templates
 from notifications.content.design_changes import Change
 from notifications.documents.catalog import DESIGNS
 from tests.browser.accessibility import violations
@@ -169,6 +169,34 @@ def test_partial_is_previewed_by_itself_and_in_a_language(screen: Screen) -> Non
     expect(mail(screen).locator(".card")).to_contain_text("Questions? url")
     page.get_by_label("Language", exact=True).select_option("pt")
     expect(mail(screen).locator(".card")).to_contain_text("Perguntas? url")
+    check(screen)
+
+
+def test_translations_are_previewed_in_their_language(screen: Screen) -> None:
+    page = screen.page
+    store(Kind.TRANSLATION, "default", {"bye": "Bye, {name}"})
+    store(Kind.TRANSLATION, "pt", {"bye": "Tchau, {name}"})
+    parts = {"default": {"subject": "S", "body": "{{ 'bye' | t: name: recipient.name }}"}}
+    now = utc_now()
+    templates.create_version(type_slug="alert", parts=parts, note="", created_by="", now=now)
+    templates.publish_version(type_slug="alert", number=1, now=now)
+    screen.sign_in()
+    screen.open(LIST)
+    check(screen)
+    screen.reach(page.get_by_role("link", name="pt", exact=True)).click()
+    expect(mail(screen).locator("body")).to_contain_text("Tchau, Ada Lovelace")
+    check(screen)
+    field = page.get_by_role("textbox", name="Texts, as JSON")
+    field.fill('{"bye": "Adeus, {name}"}')
+    expect(mail(screen).locator("body")).to_contain_text("Adeus, Ada Lovelace")
+    field.fill('{"bye": "Adeus, {nome}"}')
+    expect(page.locator("#preview-problem")).to_contain_text("'bye' in pt needs 'nome'")
+    check(screen)
+    field.fill('{"bye": "Até já, {name}"}')
+    page.get_by_role("button", name="Save").click()
+    screen.shows(page.get_by_text("Saved, in design 3."))
+    screen.open(f"{LIST}new/translation/")
+    expect(page.get_by_label("Language", exact=True).first).to_be_visible()
     check(screen)
 
 

@@ -92,6 +92,8 @@ OTHER_SPLATS = {
     ("api/design.py", "LayoutView"): "its own fields",
     ("api/design.py", "PartialChangeView"): "its own fields",
     ("api/design.py", "PartialView"): "its own fields",
+    ("api/design.py", "TranslationChangeView"): "its own fields",
+    ("api/design.py", "TranslationView"): "its own fields",
     ("api/recipients/preferences.py", "WindowRequest"): "its own fields",
     ("callbacks/worker.py", "EndpointHealth"): "fields of EndpointHealth alone",
     ("domain/content.py", "Attachment"): "known_fields",

@@ -1,4 +1,4 @@
-"""Partials, layouts, and brands as files beside types."""
+"""The items of the design as files beside types."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from notifyproject_client.cli import kinds
 from notifyproject_client.cli.files import Content, FileError
-from notifyproject_client.cli.kinds import KINDS, TYPE
+from notifyproject_client.cli.kinds import KINDS, TRANSLATION, TYPE
 
 from domain.time import utc_now
 from notifications.catalog import designs
@@ -204,10 +204,34 @@ def test_items_are_promoted_with_the_types_that_use_them(notify: Notify) -> None
     assert {"brands/acme", "parcel_lost"} <= lock["promoted"]["http://testserver"].keys()
 
 
+def test_translations_are_files_by_language(notify: Notify, app: App) -> None:
+    own = "# Read by all\nparcels:\n  lost: '{n, plural, one {# parcel} other {# parcels}} lost'\n"
+    write(notify, "translations/default.yaml", own)
+    write(notify, "translations/pt-BR.yaml", "parcels: {lost: 'Perdemos {n}'}\n")
+    notify.write("parcel_lost", "body.txt", "{{ 'parcels.lost' | t: n: 2 }}\n")
+    assert notify("push", "--publish") == 0, notify.out + notify.err
+    assert "translations/pt-BR: created and published" in notify.out
+    folder = notify.types.parent / "translations"
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    assert (notify("pull"), notify("diff", "--exit-code"), notify.out) == (0, 0, "")
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+    recipient = {"email": "ada@example.com", "locale": "pt-BR"}
+    answer = app.notify(type="parcel_lost", content=..., data={}, recipient=recipient)
+    assert answer.json()["content"]["body"] == "Perdemos 2"
+    write(notify, "translations/pt-BR.yaml", "parcels: {lost: 'Perdemos {n}', new: 'a {'}\n")
+    assert notify("push", "--publish") != 0
+    assert "pt-BR.yaml: parcels/new: After '{', a name is expected" in notify.out
+    write(notify, "translations/pt-BR.yaml", "parcels: {lots: 'Perdemos {n}'}\n")
+    assert notify("push", "--publish") == 0, "the default language has it"
+    write(notify, "translations/default.yaml", "parcels: {lots: 'Lost'}\n")
+    assert notify("push", "--publish") != 0
+    assert "no translation 'parcels.lost'" in notify.out
+
+
 def test_first_items_can_be_pushed_as_they_are(notify: Notify, tmp_path: Path, app: App) -> None:
     shutil.rmtree(notify.types.parent)
     for kind in KINDS:
-        key = kind.key("first")
+        key = kind.key("default" if kind is TRANSLATION else "first")
         assert notify("init", key) == 0
         assert notify.out.splitlines()[-1] == f"To store it on a server: notify push {key}"
         assert notify("init", key) == 2
@@ -231,6 +255,7 @@ def test_first_items_can_be_pushed_as_they_are(notify: Notify, tmp_path: Path, a
         ("partials", "Button.html"),
         ("layouts", "main.pt.html"),
         ("brands", "A B.yaml"),
+        ("translations", "portuguese.yaml"),
     ],
 )
 def test_file_with_another_name_is_an_error(folder: str, name: str, tmp_path: Path) -> None:
