@@ -63,7 +63,7 @@ def find_pauses() -> Pauses:
     paused = provider_pauses.pauses()
     found: dict[Channel, str] = {}
     for channel in Channel if paused else ():
-        providers = (*all_providers_for(channel), *brand_providers(channel))
+        providers = (*all_providers_for(channel), *brand_providers(channel, known=paused))
         names = [provider.name for provider in providers]
         for pause in (paused[name] for name in names if name in paused):
             found.setdefault(channel, pause_text(pause))

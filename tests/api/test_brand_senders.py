@@ -9,6 +9,7 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
+from console.widgets.waits import find_pauses
 from delivery import accounts, digests, idempotency, pipeline, provider_pauses
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
@@ -551,11 +552,12 @@ def test_digest_of_no_brand_is_sent_as_none(app: App, sending: dict[str, Account
     assert sending["acme_eu"].seen == []
 
 
-def test_paused_account_that_no_brand_names_anymore_is_resumed(
+def test_paused_account_that_no_brand_names_anymore_is_named_and_resumed(
     sending: dict[str, Account], console: Client
 ) -> None:
     """Accepted messages still need it."""
     provider_pauses.pause("acme_eu", by="maria", reason="", now=utc_now())
+    assert find_pauses() == {EMAIL: "acme_eu (SendGrid) paused by maria"}
     console.post(f"{PROVIDERS}acme_eu/resume/")
     assert provider_pauses.pauses() == {}
 
