@@ -98,6 +98,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
 
     id: Annotated[str, Meta(examples=[EXAMPLE_BROADCAST_ID])]
     status: Annotated[BroadcastStatus, Meta(examples=["running"])]
+    name: Annotated[str | None, Meta(examples=["Outage of June 3"])] = None
     type: Annotated[str, Meta(examples=["marketing"])]
     priority: Annotated[Priority, Meta(examples=["normal"])]
     audience: BroadcastAudienceView
@@ -147,6 +148,8 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     failure_reason: str | None = None
     approval: ApprovalView | None = None
     scheduled_at: datetime | None = None
+    spread: Annotated[int | None, Meta(description="Seconds.")] = None
+    local_hour: int | None = None
     expires_at: datetime | None = None
     created_at: datetime
     started_at: datetime | None = None
@@ -266,6 +269,7 @@ def broadcast_view(
         entity_id=request.entity_id,
         event_at=request.event_at,
         ttl=request.ttl,
+        spread=document.get("spread_seconds"),
         audience_size=document.get("audience_size"),
         skipped=_reason_views(document["skipped"], with_ids=with_ids),
         rejected=_reason_views(document["rejected"], with_ids=with_ids),

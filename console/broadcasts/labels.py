@@ -26,6 +26,15 @@ def audience_label(kind: str, topic: str | None) -> str:
     return LABELS[AudienceKind(kind)]
 
 
+def pace_label(document: BroadcastDocument) -> str | None:
+    """Return how the messages are spread, or None if all are sent at once."""
+    if (seconds := document.get("spread_seconds")) is not None:
+        return f"Spread over {seconds / 60:g} min"
+    if (hour := document.get("local_hour")) is not None:
+        return f"At {hour:02}:00 of each recipient's day"
+    return None
+
+
 def summarize(document: BroadcastDocument) -> SafeString:
     """Return one sentence on the state of a broadcast."""
     status = BroadcastStatus(document["status"])

@@ -104,10 +104,9 @@ class BroadcastAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Broadcast")
     def broadcast(self, row: Any) -> SafeString | str:
-        """Return the type and the test chip."""
-        if row.is_test:
-            return format_html("{} {}", row.type_name, columns.test_chip())
-        return str(row.type_name)
+        """Return the name or the type, and the test chip."""
+        name = str(row.name or row.type_name)
+        return format_html("{} {}", name, columns.test_chip()) if row.is_test else name
 
     @admin.display(description="Audience")
     def audience_display(self, row: Any) -> str:

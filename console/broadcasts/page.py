@@ -21,7 +21,7 @@ from ..widgets.actions import not_found, render_page
 from ..widgets.links import FILE_ROWS, MAY_SEND_FILE
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
 from .approval import approval_context
-from .labels import audience_label, summarize
+from .labels import audience_label, pace_label, summarize
 
 SKIPPED_MEANING = "opted out, suppressed, unreachable, or notified about the entity"
 REJECTED_MEANING = "the notification was invalid"
@@ -52,7 +52,7 @@ def _context(request: HttpRequest, document: BroadcastDocument) -> dict[str, Any
     request_for_all = request_of(document)
     original = Broadcast(pk=document["_id"], type=type_name)
     original.page_title = names.page_title(
-        f"{type_name} broadcast", user_id=None, at=document["created_at"]
+        document.get("name") or f"{type_name} broadcast", user_id=None, at=document["created_at"]
     )
     return {
         **approval_context(request, document),
@@ -80,7 +80,7 @@ def _context(request: HttpRequest, document: BroadcastDocument) -> dict[str, Any
         ],
         "content": request_for_all.content,
         "data": request_for_all.data,
-        "facts": _facts(document),
+        "facts": _facts(document, type_name),
         "times": panels.times(document, TIMES),
         "audit": panels.audit_log(Broadcast, document["_id"]),
     }
@@ -127,12 +127,15 @@ def status_counts(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
     ]
 
 
-def _facts(document: BroadcastDocument) -> list[tuple[str, str]]:
+def _facts(document: BroadcastDocument, type_name: str) -> list[tuple[str, str]]:
     client_id, request = document["client_id"], request_of(document)
     facts = (
         ("ID", str(document["_id"])),
+        ("Name", document.get("name")),
+        ("Type", type_name),
         ("Client", names.client_names([client_id])[client_id]),
         ("Priority", document["priority"]),
+        ("Pace", pace_label(document)),
         ("Channels", ", ".join(request.channels or ()) or "by preference, or the type's"),
         ("Entity", request.entity_id),
         ("Request ID", document.get("request_id")),

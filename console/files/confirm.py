@@ -25,6 +25,7 @@ from notifications.documents.files import AudienceFileDocument
 from notifications.files import parts
 from notifications.intake.requests import ContentRequest
 from notifications.models import Broadcast
+from notifications.models.broadcasts import NAME_LENGTH
 from notifications.validation import InvalidRequestError
 
 from ..sending.fields import MAX_TIME
@@ -38,9 +39,26 @@ from .steps import CONFIRM, PREVIEW, ROWS, caller, file_page, may_see_rows, url_
 
 SEND = "send"
 """The step of the button; another POST shows the page."""
+SPREADS = [
+    (30, "30 minutes"),
+    (60, "an hour"),
+    (120, "2 hours"),
+    (240, "4 hours"),
+    (480, "8 hours"),
+    (1_440, "a day"),
+]
+"""Minutes, and their words."""
 TYPED_FROM = 1_000
 """Messages above which their number is typed."""
 MAX_TYPED = 20
+LOCAL = "local"
+PACES = [
+    ("", "All at once"),
+    *((str(minutes * 60), f"Spread over {words}") for minutes, words in SPREADS),
+    (LOCAL, "At an hour of each recipient's day"),
+]
+INPUTS = {"/scheduled_at": "at", "/name": "name"}
+"""Inputs of the fields of a request."""
 SENT = "Sent to a file from the console."
 RECHECKED = "The file was checked again meanwhile. Look at what was found."
 ALREADY = "This file is being sent already, or has been. Nothing was sent twice."
@@ -61,6 +79,24 @@ class ConfirmForm(forms.Form):
         max_length=MAX_TIME,
         label="Time",
         help_text="In UTC.",
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+    )
+    pace = forms.ChoiceField(
+        choices=PACES, required=False, widget=UnfoldAdminSelectWidget, label="Pace"
+    )
+    hour = forms.ChoiceField(
+        choices=[(str(hour), f"{hour:02}:00") for hour in range(24)],
+        required=False,
+        initial="9",
+        widget=UnfoldAdminSelectWidget,
+        label="Hour",
+        help_text="In UTC for recipients without a time zone.",
+    )
+    name = forms.CharField(
+        required=False,
+        max_length=NAME_LENGTH,
+        label="Name",
+        help_text="What you call it, without personal data. Optional.",
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
     )
     without_wrong = forms.BooleanField(required=False)
@@ -114,8 +150,9 @@ class ConfirmForm(forms.Form):
     def request(self, *, source: str, content: ContentRequest) -> BroadcastRequest:
         """Return the broadcast of a valid form."""
         given = self.cleaned_data
-        is_later = given["when"] == LATER
+        is_later, pace = given["when"] == LATER, given["pace"]
         return BroadcastRequest(
+            name=given["name"] or None,
             type=self.document["type"],
             audience=AudienceRequest(
                 file=str(self.document["_id"]), skip_wrong_rows=self.has_wrong
@@ -123,12 +160,14 @@ class ConfirmForm(forms.Form):
             source=source,
             content=content,
             scheduled_at=with_offset(given["at"].strip()) if is_later else None,
+            spread=int(pace) if pace.isdigit() else None,
+            local_hour=int(given["hour"]) if pace == LOCAL and given["hour"] else None,
         )
 
     def show(self, refused: InvalidRequestError) -> None:
         """Add the problems of a refused request to their inputs."""
         for problem in refused.problems:
-            self.add_error("at" if problem.pointer == "/scheduled_at" else None, problem.detail)
+            self.add_error(INPUTS.get(problem.pointer), problem.detail)
 
 
 def confirm(request: HttpRequest, object_id: str) -> HttpResponse:

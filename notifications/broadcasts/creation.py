@@ -131,6 +131,7 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
+    _check_pacing(request, problems)
     file: _CheckedFile | None = None
     if audience.file_id is not None:
         file = _check_file(request, audience.file_id, problems, caller=caller, now=now)
@@ -191,7 +192,17 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Bro
     )
     if file is not None:
         document["file_check"] = file.check_number
+    _set_name_and_pace(document, request)
     return document
+
+
+def _set_name_and_pace(document: BroadcastDocument, request: BroadcastRequest) -> None:
+    if request.name is not None:
+        document["name"] = request.name
+    if request.spread is not None:
+        document["spread_seconds"] = request.spread
+    if request.local_hour is not None:
+        document["local_hour"] = request.local_hour
 
 
 def new_document(
@@ -249,6 +260,17 @@ def new_document(
     if expires_at is not None:
         document["expires_at"] = expires_at
     return document
+
+
+def _check_pacing(request: BroadcastRequest, problems: ProblemCollector) -> None:
+    if request.name is not None:
+        problems.check_one_line(request.name, "/name")
+    given = [
+        name for name in ("event_at", "spread", "local_hour") if getattr(request, name) is not None
+    ]
+    for name in given[1:]:
+        reason = f"`{given[0]}` and `{name}` are mutually exclusive."
+        problems.add(f"/{name}", "conflict", reason)
 
 
 def _check_file(

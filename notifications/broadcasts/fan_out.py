@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 from bson import ObjectId
 
+from domain.pacing import Pacing
 from notifications.store import acceptance
 from notifications.store.acceptance import Accepted
 from notifications.store.new_notifications import NewNotification
@@ -31,6 +32,7 @@ def fan_out(
     caller: Caller,
     before_storing: Callable[[], None],
     now: datetime,
+    pacing: Pacing | None = None,
 ) -> PageResult:
     """Validate, store, and enqueue the notifications of these recipients. Idempotent.
 
@@ -41,7 +43,7 @@ def fan_out(
     stored = queries.existing_ids(list(ids.values()))
     missing = [each for each in addressees if ids[each.key] not in stored]
     page = PageResult()
-    new = prepare_page(missing, request, ids=ids, caller=caller, page=page, now=now)
+    new = prepare_page(missing, request, ids=ids, caller=caller, page=page, now=now, pacing=pacing)
     keys = {own_id: key for key, own_id in ids.items()}
     marked = [
         replace(notification, broadcast_id=broadcast_id)

@@ -10,6 +10,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.errors import PyMongoError
 
+from domain.pacing import Pacing
 from domain.states import BroadcastStatus, NotificationStatus
 from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifications.documents.notification import NOTIFICATIONS
@@ -54,6 +55,20 @@ class BroadcastLease:
     def document(self) -> BroadcastDocument:
         """The broadcast, as it was before the lease."""
         return self.claim.document
+
+    def pacing(self, *, now: datetime) -> Pacing | None:
+        """Return how the messages are spread, or None if all are sent at once.
+
+        ``now`` is when it begins, if this is its first lease.
+        """
+        spread, hour = self.document.get("spread_seconds"), self.document.get("local_hour")
+        if spread is None and hour is None:
+            return None
+        return Pacing(
+            begins_at=self.document.get("started_at", now),
+            spread=None if spread is None else timedelta(seconds=spread),
+            local_hour=hour,
+        )
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.pacing import MAX_SPREAD, MIN_SPREAD
 from domain.states import Priority
 from domain.stored import struct_from_stored
 from domain.time import MAX_TTL
@@ -12,6 +13,7 @@ from notifications.documents.broadcasts import BroadcastDocument
 
 from ..catalog.plans import PlanRequest
 from ..intake.requests import ContentRequest, Id128, NotificationRequest, Source, Timestamp
+from ..models.broadcasts import NAME_LENGTH
 from ..models.notification import USER_ID_LENGTH
 from ..validation import ChannelNames, enum_of
 
@@ -71,6 +73,18 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ),
     ]
     audience: AudienceRequest
+    name: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=NAME_LENGTH,
+                description="What people call it, without personal data.",
+                examples=["Outage of June 3"],
+            ),
+        ]
+        | None
+    ) = None
     data: Annotated[
         dict[str, Any], Meta(description="Template variables, the same for all recipients.")
     ] = {}
@@ -121,6 +135,30 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         | None
     ) = None
     scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
+    spread: (
+        Annotated[
+            int,
+            Meta(
+                ge=int(MIN_SPREAD.total_seconds()),
+                le=int(MAX_SPREAD.total_seconds()),
+                description="Seconds over which the messages are spread evenly.",
+                examples=[7_200],
+            ),
+        ]
+        | None
+    ) = None
+    local_hour: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=23,
+                description="The hour of each recipient's day at which the message is sent, the "
+                "next after the start. In UTC for a recipient without a time zone.",
+            ),
+        ]
+        | None
+    ) = None
     event_at: (
         Annotated[
             Timestamp,

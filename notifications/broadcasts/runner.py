@@ -101,6 +101,7 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
                 # What changed while the page was made isn't sent either.
                 before_storing=partial(_check_page, lease, read),
                 now=now,
+                pacing=lease.pacing(now=now),
             )
     except HeldError as held:
         return approvals.hold(lease, str(held), now=now)

@@ -42,6 +42,7 @@ class BroadcastDocument(TypedDict):
     idempotency_key: NotRequired[str]
     request_id: NotRequired[str]
     is_test: NotRequired[bool]
+    name: NotRequired[str]
     type: str
     priority: str
     request: dict[str, Any]
@@ -52,6 +53,8 @@ class BroadcastDocument(TypedDict):
     file_check: NotRequired[int]
     audience_size: NotRequired[int]
     scheduled_at: NotRequired[datetime]
+    spread_seconds: NotRequired[int]
+    local_hour: NotRequired[int]
     expires_at: NotRequired[datetime]
     status: str
     approval: NotRequired[ApprovalDocument]

@@ -35,6 +35,11 @@ class Addressee:
         )
 
 
+def share_of(own_id: ObjectId) -> float:
+    """Return a number from 0 to 1 of a notification's ID, as if drawn at random."""
+    return int.from_bytes(own_id.binary[_TIME_BYTES:]) / 256**_DIGEST_BYTES
+
+
 def users(user_ids: Iterable[str]) -> list[Addressee]:
     """Return registered recipients by their user IDs."""
     return [Addressee(key=user_id, user_id=user_id) for user_id in user_ids]

@@ -1,7 +1,7 @@
 """Prepares the notifications of many recipients, as a page of a broadcast and a file's check do."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 import msgspec
 from bson import ObjectId
@@ -9,13 +9,16 @@ from bson import ObjectId
 from devices import queries as devices
 from domain.channels import Channel
 from domain.errors import FailureCode
+from domain.pacing import Pacing
 from domain.states import DeliveryStatus
+from domain.time import InvalidTimeError, parse_zone
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from recipients.queries import RecipientSnapshot
 
 from ..content.engine import RenderCache
+from ..content.reminders import format_timestamp
 from ..validation import InvalidRequestError, ProblemCollector, is_all, parse_channels
-from .addressees import Addressee
+from .addressees import Addressee, share_of
 from .page_result import NO_ADDRESS, PageResult
 from .preparation import load_recipients, prepare
 from .requests import Caller, NotificationRequest
@@ -29,10 +32,12 @@ def prepare_page(
     caller: Caller,
     page: PageResult,
     now: datetime,
+    pacing: Pacing | None = None,
 ) -> list[NewNotification]:
     """Return the notifications of these recipients. Those without one are recorded in ``page``.
 
-    ``ids`` are those of the notifications, by the addressees' keys.
+    ``ids`` are those of the notifications, by the addressees' keys. Without ``pacing``, all are
+    sent now.
     """
     requests = {each.key: each.request_of(request) for each in addressees}
     snapshot = load_recipients(list(requests.values()), now=now)
@@ -54,6 +59,12 @@ def prepare_page(
                 page.skip(each.key, NO_ADDRESS)
                 continue
             own_request = msgspec.structs.replace(own_request, channels=reachable)
+        if pacing is not None:
+            at = pacing.time_for(share_of(ids[each.key]), zone=_zone_of(own_request, snapshot))
+            if at > now:
+                own_request = msgspec.structs.replace(
+                    own_request, scheduled_at=format_timestamp(at)
+                )
         try:
             new = prepare(
                 own_request,
@@ -74,6 +85,17 @@ def prepare_page(
         else:
             page.skip(each.key, _skip_reason(new.deliveries))
     return found
+
+
+def _zone_of(request: NotificationRequest, snapshot: RecipientSnapshot) -> tzinfo:
+    """Return the recipient's time zone: the request's, or the registered one, or UTC."""
+    known = snapshot.registered.get(request.user_id or "")
+    name = request.recipient.timezone or (known.timezone if known is not None else None)
+    try:
+        return UTC if name is None else parse_zone(name)
+    except InvalidTimeError:
+        # The request is refused for it.
+        return UTC
 
 
 def _reachable(

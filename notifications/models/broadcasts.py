@@ -11,6 +11,7 @@ from notifyproject.db.models import Claim
 
 from .notification import USER_ID_LENGTH
 
+NAME_LENGTH = 100
 REASON_LENGTH = 500
 OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 AWAITING = {"status": BroadcastStatus.AWAITING_APPROVAL.value}
@@ -54,6 +55,8 @@ class Broadcast(models.Model):
     request_id = optional_text(64)
     is_test = models.BooleanField(default=False)
     """Sent to the sandbox, for a client in test mode. Missing in all others."""
+    name = optional_text(NAME_LENGTH)
+    """What people call it."""
     type = models.CharField(max_length=64)
     priority = choice_field(Priority)
     request = models.JSONField()
@@ -69,6 +72,10 @@ class Broadcast(models.Model):
     audience_size = models.IntegerField(null=True, blank=True)
     """Approximate size at creation. Missing if the audience is too large to count."""
     scheduled_at = optional_datetime()
+    spread_seconds = models.IntegerField(null=True, blank=True)
+    """The time over which its messages are spread. Missing: they're sent at once."""
+    local_hour = models.IntegerField(null=True, blank=True)
+    """The hour of each recipient's day at which they're sent. Missing: at once."""
     expires_at = optional_datetime()
     """No recipient is processed at or after this time."""
 

@@ -412,6 +412,24 @@ class TestConfirmation:
         answer = clara.post(url(file_id, "confirm/"), given | {"typed": " 3"})
         assert answer.status_code == 302
 
+    @each_case(
+        "given, field, value, words",
+        [
+            ({"pace": "7200"}, "spread_seconds", 7_200, "Spread over 120 min"),
+            ({"pace": "local", "hour": "9"}, "local_hour", 9, "At 09:00 of each recipient"),
+            ({"name": "Outage of June 3"}, "name", "Outage of June 3", "Outage of June 3"),
+        ],
+    )
+    def test_pace_and_name_are_those_of_the_broadcast(
+        self, clara: Client, given: dict[str, str], field: str, value: object, words: str
+    ) -> None:
+        file_id = checked(clara, csv_of(*rows(1)))
+        clara.post(url(file_id, "confirm/"), confirmation(clara, file_id) | given)
+        document = broadcasts.get(ObjectId(file_id))
+        assert document is not None
+        assert document.get(field) == value
+        assert words in page_of(clara.get(f"/admin/notifications/broadcast/{file_id}/change/"))
+
     def test_what_was_seen_is_what_is_sent(self, clara: Client) -> None:
         file_id = checked(clara, csv_of(*rows(3)))
         given = confirmation(clara, file_id)

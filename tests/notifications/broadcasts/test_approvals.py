@@ -367,7 +367,10 @@ class TestWhatIsApproved:
             "user_ids": ["mallory"],
             "file_id": ObjectId(),
             "file_check": 1,
+            "name": "Other",
             "scheduled_at": NOON - HOUR,
+            "spread_seconds": 60,
+            "local_hour": 9,
             "expires_at": NOON + 400 * HOUR,
         }
         assert values.keys() == stored - PROGRESS - {"_id"}

@@ -14,9 +14,11 @@ from domain.states import Priority
 from notifications.broadcasts import fan_out, repository
 from notifications.broadcasts.requests import AudienceRequest
 from notifications.catalog import types
+from notifications.content.reminders import format_timestamp
 from notifications.intake.addressees import users
 from notifications.intake.requests import Caller
 from notifications.queueing import backlog
+from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from recipients import registration, topics
@@ -38,12 +40,14 @@ from tests.support.factories.broadcasts import (
 )
 from tests.support.factories.notifications import CLIENT, NOON, suppress
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
@@ -64,6 +68,57 @@ def test_full_last_page_is_followed_by_an_empty_one() -> None:
     broadcast_id = begun()
     assert run_to_completion(broadcast_id) == 3
     assert read(broadcast_id)["accepted"] == 6
+
+
+def send_times(broadcast_id: ObjectId) -> list[datetime | None]:
+    """Return the send time of each notification, by user ID; None: at once."""
+    found = collection("notifications").find({"broadcast_id": broadcast_id}).sort("user_id")
+    return [document.get("scheduled_at") for document in found]
+
+
+def test_messages_are_spread_the_same_way_by_each_worker() -> None:
+    recipients(40)
+    broadcast_id = begun(spread=7_200)
+    run_page(broadcast_id)
+    # Later pages are spread over the same time.
+    run_to_completion(broadcast_id, at=NOON + 30 * MINUTE)
+    times = send_times(broadcast_id)
+    assert len(times) == 40
+    assert all(at is None or NOON < at <= NOON + 120 * MINUTE for at in times)
+    second = [at for at in times if at is not None and at > NOON + 60 * MINUTE]
+    assert 8 < len(second) < 32
+
+
+def test_local_hour_is_that_of_each_recipient() -> None:
+    recipients(1)
+    recipients(1, first=1, timezone="Asia/Tokyo")
+    recipients(1, first=2, timezone="Asia/Kolkata")
+    broadcast_id = begun(local_hour=21)
+    run_to_completion(broadcast_id)
+    assert send_times(broadcast_id) == [NOON + 9 * HOUR, None, NOON + 3.5 * HOUR]
+
+
+def test_message_whose_hour_is_after_the_expiry_is_rejected() -> None:
+    recipients(1)
+    recipients(1, first=1, timezone="Asia/Tokyo")
+    broadcast_id = begun(local_hour=21, expires_at=format_timestamp(NOON + HOUR))
+    run_to_completion(broadcast_id)
+    assert notified_users(broadcast_id) == [name(1)]
+    assert [reason["count"] for reason in read(broadcast_id)["rejected"].values()] == [1]
+
+
+@each_case(
+    "fields, pointer",
+    [
+        ({"spread": 60, "local_hour": 9}, "/local_hour"),
+        ({"event_at": "2026-12-24T18:00:00Z", "spread": 60}, "/spread"),
+        ({"name": "a\nb"}, "/name"),
+    ],
+)
+def test_pace_that_contradicts_itself_is_refused(fields: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        begun(**fields)
+    assert pointer in {problem.pointer for problem in refused.value.problems}
 
 
 def test_recipient_being_erased_is_skipped() -> None:
