@@ -32,6 +32,7 @@ from ..sending.fields import MAX_TIME
 from ..sending.form import LATER, NO_TIME, NOW
 from ..sending.page import CHANGED, TAKEN, version_of
 from ..widgets.actions import record_change
+from ..widgets.formats import duration
 from . import labels
 from .check import is_mostly_right
 from .preview import TextForm, checked_file, text_form
@@ -39,22 +40,15 @@ from .steps import CONFIRM, PREVIEW, ROWS, caller, file_page, may_see_rows, url_
 
 SEND = "send"
 """The step of the button; another POST shows the page."""
-SPREADS = [
-    (30, "30 minutes"),
-    (60, "an hour"),
-    (120, "2 hours"),
-    (240, "4 hours"),
-    (480, "8 hours"),
-    (1_440, "a day"),
-]
-"""Minutes, and their words."""
+SPREADS = (1_800, 3_600, 7_200, 14_400, 28_800, 86_400)
+"""In seconds."""
 TYPED_FROM = 1_000
 """Messages above which their number is typed."""
 MAX_TYPED = 20
 LOCAL = "local"
 PACES = [
     ("", "All at once"),
-    *((str(minutes * 60), f"Spread over {words}") for minutes, words in SPREADS),
+    *((str(seconds), f"Spread over {duration(seconds)}") for seconds in SPREADS),
     (LOCAL, "At an hour of each recipient's day"),
 ]
 INPUTS = {"/scheduled_at": "at", "/name": "name"}
