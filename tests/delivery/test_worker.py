@@ -224,8 +224,10 @@ def acme(settings: Any, monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Return the account of a brand, which sends nothing else."""
     declare(settings, PROVIDER_ACME_KIND="sendgrid", PROVIDER_ACME_API_KEY="SG.key-of-acme")
     brands = {"acme": {"name": "Acme", "accounts": {"email": ["acme"]}}}
-    parts = {"partials": {}, "layouts": {}, "brands": brands, "changed_in": {}}
-    collection("designs").insert_one({"_id": 1, **parts})
+    others: dict[str, Any] = {
+        name: {} for name in ("partials", "layouts", "translations", "changed_in")
+    }
+    collection("designs").insert_one({"_id": 1, "brands": brands, **others})
     found = ScriptedProvider(name="acme")
     monkeypatch.setattr(accounts, "get_provider", lambda _name: found)
     return found
