@@ -110,10 +110,14 @@ class NotificationTypeAdmin(ConsoleAdmin):
         return versions.type_page_context(self, request, unquote(object_id))
 
     def changed_columns(self, form: Any) -> list[str]:
-        """Return the stored fields that a form changes. The goal is stored in the plan."""
+        """Return the stored fields that a form changes.
+
+        The goal is stored in the plan, and what the schema marks is listed, too.
+        """
         changed = super().changed_columns(form)
         goal = ("plan",) if "plan_until" in form.changed_data else ()
-        names = [*changed, *goal]
+        marked = ("sensitive_variables",) if "schema" in form.changed_data else ()
+        names = [*changed, *goal, *marked]
         if names and emergencies.REASON in form.cleaned_data:
             names.append("emergency_changes")
         return list(dict.fromkeys(names))

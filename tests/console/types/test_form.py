@@ -221,6 +221,15 @@ def test_variable_that_the_schema_marks_stays_sensitive(console: Client) -> None
     assert types.get_type("parcel_lost").sensitive_variables == {"pin", "code", "key"}
 
 
+def test_variable_that_a_later_schema_marks_becomes_sensitive(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD | {"schema": '{"type": "object"}'})
+    fields = {name: value for name, value in GOOD.items() if name != "slug"}
+    fields["schema"] = '{"type": "object", "properties": {"key": {"x-sensitive": true}}}'
+    url = f"{LIST}parcel_5Flost/change/"
+    assert console.post(url, fields).status_code == 302
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin", "code", "key"}
+
+
 def test_schema_that_refuses_more_asks_for_a_confirmation(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD | {"schema": '{"type": "object"}'})
     url = f"{LIST}parcel_lost/change/"
