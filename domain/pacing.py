@@ -13,7 +13,7 @@ LATE = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pacing:
-    """How the messages of a broadcast are spread, from ``begins_at``. One of both is set."""
+    """How the messages of a broadcast are spread, from ``begins_at``: by one of two ways."""
 
     begins_at: datetime
     spread: timedelta | None = None
@@ -25,10 +25,8 @@ class Pacing:
 
         ``share`` is the recipient's own number from 0 to 1, and the same at each call.
         """
-        if self.spread is not None:
-            return self.begins_at + self.spread * share
         if self.local_hour is None:
-            return self.begins_at
+            return self.begins_at + (self.spread or timedelta(0)) * share
         hour = time_of_day(self.local_hour)
         earliest = self.begins_at - LATE
         day = earliest.astimezone(zone).date()

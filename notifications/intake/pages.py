@@ -1,7 +1,8 @@
 """Prepares the notifications of many recipients, as a page of a broadcast and a file's check do."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import msgspec
 from bson import ObjectId
@@ -11,7 +12,7 @@ from domain.channels import Channel
 from domain.errors import FailureCode
 from domain.pacing import Pacing
 from domain.states import DeliveryStatus
-from domain.time import InvalidTimeError, parse_zone
+from domain.zones import find_zone_name, first_known_zone
 from notifications.store.new_notifications import NewDelivery, NewNotification
 from recipients.queries import RecipientSnapshot
 
@@ -87,15 +88,11 @@ def prepare_page(
     return found
 
 
-def _zone_of(request: NotificationRequest, snapshot: RecipientSnapshot) -> tzinfo:
+def _zone_of(request: NotificationRequest, snapshot: RecipientSnapshot) -> ZoneInfo:
     """Return the recipient's time zone: the request's, or the registered one, or UTC."""
     known = snapshot.registered.get(request.user_id or "")
-    name = request.recipient.timezone or (known.timezone if known is not None else None)
-    try:
-        return UTC if name is None else parse_zone(name)
-    except InvalidTimeError:
-        # The request is refused for it.
-        return UTC
+    given = find_zone_name(request.recipient.timezone or "")
+    return ZoneInfo(first_known_zone(given, known.timezone if known is not None else None))
 
 
 def _reachable(
