@@ -35,16 +35,24 @@ function withoutNotes(schema, sent) {
   return schema;
 }
 
-const enumsByValues = new Map(
-  Object.entries(document.components.schemas).flatMap(([name, { enum: values }]) => (values ? [[[...values].sort().join(), name]] : [])),
-);
+const enums = Object.entries(document.components.schemas).filter(([, schema]) => schema.enum);
+
+/** Return a list of values by the name that it has elsewhere, with the one that it has besides. */
+function named(values) {
+  for (const [name, schema] of enums) {
+    const others = values.filter((value) => !schema.enum.includes(value));
+    if (values.length - others.length !== schema.enum.length || others.length > 1) continue;
+    const reference = { $ref: `#/components/schemas/${name}` };
+    return others.length ? { anyOf: [reference, { enum: others }] } : reference;
+  }
+  return undefined;
+}
 
 /** Name each list of values that has a name elsewhere. */
 function withNames(schema) {
   for (const [key, value] of Object.entries(schema)) {
     if (!value || typeof value !== "object") continue;
-    const name = Array.isArray(value.enum) && enumsByValues.get([...value.enum].sort().join());
-    schema[key] = name ? { $ref: `#/components/schemas/${name}` } : withNames(value);
+    schema[key] = (Array.isArray(value.enum) && named(value.enum)) || withNames(value);
   }
   return schema;
 }
@@ -76,10 +84,12 @@ function resultOf(operation) {
 }
 
 const types = { type: "object", properties: {}, required: [] };
-const places = {};
+const places = [];
 for (const [path, item] of Object.entries(document.paths)) {
+  const words = [path.slice(PREFIX.length)];
   for (const [method, operation] of Object.entries(item)) {
     const name = operation.operationId;
+    words.push(method, name);
     const isStream = Object.values(operation.responses).some((one) => resolved(one).content?.["text/event-stream"]);
     const result = isStream ? { type: "string", format: "stream" } : resultOf(operation);
     types.properties[name] = {
@@ -89,19 +99,19 @@ for (const [path, item] of Object.entries(document.paths)) {
       required: ["arguments", "result"],
     };
     types.required.push(name);
-    places[path.slice(PREFIX.length)] = { ...places[path.slice(PREFIX.length)], [method]: name };
   }
+  places.push(words.join(" "));
 }
 const schemas = Object.fromEntries(
   Object.entries(document.components.schemas).map(([name, schema]) => [name, withoutNotes(schema, name.endsWith("Request"))]),
 );
 
-const named = { ...schemas, Operations: types };
-Object.values(named).forEach(withNames);
+const described = { ...schemas, Operations: types };
+Object.values(described).forEach(withNames);
 
 const reference = (name) => ts.factory.createTypeReferenceNode(name);
 const nodes = await openapiTS(
-  { openapi: "3.1.0", info: { title: "", version: "" }, components: { schemas: named } },
+  { openapi: "3.1.0", info: { title: "", version: "" }, components: { schemas: described } },
   {
     defaultNonNullable: false,
     transform(schema) {
@@ -139,7 +149,7 @@ export interface Operations {
 ${operations.type.members.map(signature).join("\n")}
 }
 
-/** The operations of each path, by method. */
-export const PATHS: Record<string, Record<string, string>> = ${JSON.stringify(places, null, "\t")};
+/** A path in each line, and the method and name of each of its operations. */
+export const PATHS = \`${places.join("\n")}\`;
 `,
 );

@@ -71,7 +71,7 @@ class Build:
         self._run(uv, *words, "--python", python, "--out-dir", self.output, client, cwd=self.source)
 
     def _npm_packages(self) -> None:
-        for folder, words in (("typescript", ()), ("web", ("--workspaces",))):
+        for folder, words in (("typescript", ("./dist",)), ("web", ("--workspaces",))):
             path = self.source / "clients" / folder
             self._run("npm", "ci", "--no-audit", "--no-fund", cwd=path)
             if folder == "typescript":

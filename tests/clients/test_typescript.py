@@ -14,7 +14,7 @@ from tests.support.openapi import api_operations
 
 FOLDER = Path(settings.BASE_DIR, "clients", "typescript")
 MAX_BYTES = 15 * 1024
-PACKED = {"README.md", "package.json", "dist/index.js", "dist/index.d.ts"}
+PACKED = {"README.md", "package.json", "index.js", "index.d.ts"}
 STRICT = {
     "strict": True,
     "exactOptionalPropertyTypes": True,
@@ -55,7 +55,7 @@ def test_package_passes_its_tests_and_serves_an_app(
     npm.run("npm", "test", cwd=FOLDER)
 
     found = json.loads(
-        npm.run("npm", "pack", "--json", "--pack-destination", str(tmp_path), cwd=FOLDER)
+        npm.run("npm", "pack", "./dist", "--json", "--pack-destination", str(tmp_path), cwd=FOLDER)
     )
     (packed,) = found if isinstance(found, list) else found.values()
     assert {file["path"] for file in packed["files"]} == PACKED

@@ -66,9 +66,10 @@ type Item<K extends Name> = Result<K> extends { results: (infer T)[]; next: stri
 export type Listing = { [K in Name]: Item<K> extends never ? never : K }[Name];
 
 const PLACES = new Map(
-	Object.entries(PATHS).flatMap(([path, names]) =>
-		Object.entries(names).map(([method, name]): [Name, [string, string]] => [name as Name, [method.toUpperCase(), path]]),
-	),
+	PATHS.split("\n").flatMap((line) => {
+		const [path, ...words] = line.split(" ") as [string, ...string[]];
+		return words.flatMap((word, at): [Name, [string, string]][] => (at % 2 ? [[word as Name, [words[at - 1]!.toUpperCase(), path]]] : []));
+	}),
 );
 
 interface Call {
