@@ -98,7 +98,11 @@ def find_template(
     located = templates.locate(name, version, part, locale)
     if located is None:
         return None
-    return _find_parsed(located, part, look, _languages_of(located, part, look, locale))
+    found = _find_untranslated(located, part, look)
+    if found is None:
+        languages = translation_languages(design_of(look), locale)
+        found = _find_translated(located, part, look, languages)
+    return found
 
 
 def language_of(name: str, version: int, locale: str | None, *, look: Look | None) -> str | None:
@@ -109,11 +113,12 @@ def language_of(name: str, version: int, locale: str | None, *, look: Look | Non
     if look is not None and is_designed(name, version):
         try:
             located = templates.locate(name, version, Part.BODY, locale)
-            languages = located and _languages_of(located, Part.BODY, look, locale)
+            if located is not None and _find_untranslated(located, Part.BODY, look) is None:
+                nearest = translation_languages(design_of(look), locale)[0]
+                if nearest != DEFAULT_LANGUAGE:
+                    return nearest
         except TemplateError:
             return None
-        if languages and languages[0] != DEFAULT_LANGUAGE:
-            return languages[0]
     return templates.language_of(name, version, locale)
 
 
@@ -323,7 +328,14 @@ def _pictures(logo: Logo, name: str) -> str:
 def clear() -> None:
     """Forget all that was read and parsed."""
     designs.clear()
-    for cached in (is_designed, find_layout, _find_parsed, _is_translated, _style_sheet, _brand):
+    for cached in (
+        is_designed,
+        find_layout,
+        _find_untranslated,
+        _find_translated,
+        _style_sheet,
+        _brand,
+    ):
         cached.cache_clear()
 
 
@@ -337,32 +349,35 @@ def _brand(look: Look) -> BrandRequest:
 
 
 @lru_cache(maxsize=MAX_CACHED_TEMPLATES)
-def _is_translated(located: Located, part: Part, look: Look) -> bool:
-    expanded = with_partials(located.text, part, located.language, design_of(look))
-    return translations.has_translations(expanded.text)
-
-
-def _languages_of(located: Located, part: Part, look: Look, locale: str | None) -> tuple[str, ...]:
-    """Return where the translations of a text are searched; nothing for a text without any.
-
-    The recipient's locale decides, not the language of the text: most such texts are in none.
-    """
-    if not _is_translated(located, part, look):
-        return ()
-    return translation_languages(design_of(look), locale)
+def _find_untranslated(located: Located, part: Part, look: Look) -> Template | None:
+    """Return the template of a text without translations, None for one that has any."""
+    lockstep.rest()
+    source = with_partials(located.text, part, located.language, design_of(look)).text
+    if translations.has_translations(source):
+        return None
+    return _parse(source, part, look, is_turned=located.is_turned)
 
 
 @lru_cache(maxsize=MAX_CACHED_TEMPLATES)
-def _find_parsed(located: Located, part: Part, look: Look, languages: tuple[str, ...]) -> Template:
+def _find_translated(
+    located: Located, part: Part, look: Look, languages: tuple[str, ...]
+) -> Template:
+    """Return the template of a text with translations, searched in these languages.
+
+    They are those of the recipient's locale, not of the text: most such texts are in none.
+    """
     lockstep.rest()
     design = design_of(look)
     expanded = with_partials(located.text, part, located.language, design)
     source = translate(expanded, part, languages, design).text
+    nearest = languages[0]
+    is_turned = located.is_turned if nearest == DEFAULT_LANGUAGE else is_right_to_left(nearest)
+    return _parse(source, part, look, is_turned=is_turned)
+
+
+def _parse(source: str, part: Part, look: Look, *, is_turned: bool) -> Template:
     if not part.is_html:
         return Template(source, environment=part.environment)
-    is_turned = located.is_turned
-    if languages and languages[0] != DEFAULT_LANGUAGE:
-        is_turned = is_right_to_left(languages[0])
     css = _style_sheet(look, is_turned=is_turned)
     return Template(inlining.inline_fragment(source, css=css), environment=HTML_ENVIRONMENT)
 

@@ -120,3 +120,40 @@ def test_type_without_translations_has_no_look(app: App) -> None:
     stored = collection("notifications").find_one({"_id": ObjectId(found["id"])})
     assert stored is not None
     assert "look" not in stored["content"]
+
+
+def test_translation_takes_no_code_into_a_request(app: App) -> None:
+    put(app, translations=[texts("default", {"code": "Code:", "link": "Ask"})])
+    parts = {"subject": "Code", "body": "{{ 'code' | t }}{{ code }}"}
+    define(app, parts, example_data={"code": "123456"}, sensitive_variables=["code"])
+    answer = change(app, translations=[texts("pl", {"code": "https://example.com/?c="})])
+    assert pointers(answer) == {"/translations/0": "in_use"}
+    assert "Translated into pl: 'code' is sensitive" in answer.json()["errors"][0]["detail"]
+    html = (
+        "<html><body>{{ content }}<p><a href=\"{{ 'link' | t: code: subject }}\">Ask</a></p>"
+        '{% if unsubscribe_url %}<a href="{{ unsubscribe_url }}">Stop</a>{% endif %}</body></html>'
+    )
+    layouts = [{"name": "main", "html": html}]
+    put(app, layouts=layouts)
+    answer = change(app, translations=[texts("pl", {"link": "https://example.com/{code}"})])
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == "/translations/0"
+    assert error["detail"].startswith("The layout main renders it: ")
+    assert "'subject' may have a login code" in error["detail"]
+
+
+def test_draft_whose_key_is_gone_is_not_published(app: App) -> None:
+    put(app, translations=[texts("default", TEXTS)])
+    define(app, PARTS, example_data=EXAMPLE)
+    file = {"default": {**PARTS, "body": "{{ 'order.itms' | t: count: count, name: name }}"}}
+    answer = app.post("/types/parcel/templates", {"parts": file})
+    assert answer.status_code == 422
+    assert "Did you mean 'order.items'?" in answer.json()["errors"][0]["detail"]
+    other = {**TEXTS, "bye": "Bye"}
+    put(app, translations=[texts("default", other, revision=revision(app, "default"))])
+    file = {"default": {**PARTS, "body": "{{ 'bye' | t }}"}}
+    assert app.post("/types/parcel/templates", {"parts": file}).status_code == 201
+    put(app, translations=[texts("default", TEXTS, revision=revision(app, "default"))])
+    answer = app.post("/types/parcel/templates/versions/2/publish", {})
+    assert answer.status_code == 422
+    assert "no translation 'bye'" in answer.content.decode()
