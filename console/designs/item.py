@@ -63,7 +63,6 @@ MAY_CHANGE = "notifications.change_design"
 MAX_EDITIONS = 20
 UNNAMED = "new-item"
 """The name of a new item in its preview, until it has one."""
-UNNAMED_LANGUAGE = "und"
 FLAGS = {Outcome.CREATED: ADDITION, Outcome.CHANGED: CHANGE, Outcome.REMOVED: DELETION}
 LABELS = {
     Outcome.CREATED: ("Created", "success"),
@@ -355,7 +354,7 @@ def _previewed(request: HttpRequest, shown: ItemForm, design: Design) -> dict[st
 
 
 def _name_of(shown: ItemForm) -> str:
-    return shown.name or (UNNAMED_LANGUAGE if shown.kind is Kind.TRANSLATION else UNNAMED)
+    return shown.name or (preview.UNNAMED_LANGUAGE if shown.kind is Kind.TRANSLATION else UNNAMED)
 
 
 def _problems(shown: ItemForm) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from notifications.catalog.designs import Design, Kind, key_of
 from notifications.content import design_history, design_uses
 from notifications.content.design_changes import Outcome
 from notifications.content.design_history import Edition, ItemChange
+from notifications.content.templates import DEFAULT_LANGUAGE
 from notifications.models import Design as DesignModel
 
 from ..types.preview import language_name
@@ -133,7 +134,9 @@ def _sections(request: HttpRequest, design: Design) -> list[dict[str, Any]]:
             "rows": [
                 {
                     "name": name,
-                    "language": language_name(name) if kind is Kind.TRANSLATION else "",
+                    "language": language_name(name)
+                    if kind is Kind.TRANSLATION and name != DEFAULT_LANGUAGE
+                    else "",
                     "url": url_of_design_item(kind, name),
                     "content": content,
                     "users": item.users_of(request, uses[kind, name]),

@@ -34,6 +34,8 @@ from .fields import BRAND
 SCHEMES = ("light", "dark")
 LARGE_CONTRAST = 3.0
 """What WCAG asks of large text."""
+UNNAMED_LANGUAGE = "und"
+"""The language of new translations, until they have one."""
 OF_TYPE, WITHOUT = "", "-"
 """Choices of a brand: that of the type, and none."""
 _SCHEME = re.compile(r"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
@@ -163,7 +165,11 @@ def languages(
     chosen = requested if requested in codes else DEFAULT_LANGUAGE
     return [
         template_preview.Language(
-            code=code, name=template_preview.language_name(code), is_chosen=code == chosen
+            code=code,
+            name="New language"
+            if code == UNNAMED_LANGUAGE
+            else template_preview.language_name(code),
+            is_chosen=code == chosen,
         )
         for code in codes
     ]

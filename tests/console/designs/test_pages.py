@@ -591,7 +591,7 @@ def test_translations_of_the_default_language_are_kept_while_they_are_used(edito
     store(Kind.TRANSLATION, "pt", {"bye": "Tchau"})
     _publish("alert", "{{ 'bye' | t }}")
     used = words(shown(editor, LIST))
-    assert "default Default Alert type" in used
+    assert "default Alert type" in used
     assert "pt Portuguese Alert type" in used
     assert "It can be removed once nothing uses it." in shown(
         editor, item("translation", "default")
@@ -617,5 +617,7 @@ def test_preview_of_translations_is_in_their_language(editor: Client) -> None:
     assert again["text"].startswith("Ciao"), "each unsaved design is one of its own"
     own = preview(editor, url, {"texts": '{"bye": "Adeus"}'}, type="alert", language="default")
     assert own["text"].startswith("Bye")
+    new = preview(editor, f"{LIST}new/translation/preview/", {"texts": "{}"}, type="alert")
+    assert ["und", "New language", True] in new["languages"]
     other = preview(editor, url, type="order_shipped")
     assert "shows none of its texts" in other["note"]
