@@ -7,9 +7,9 @@ from django.contrib.admin.models import ADDITION, CHANGE
 
 from access.models import Scope
 from domain.time import utc_now
-from notifications.catalog import definitions, types
+from notifications.catalog import definitions, designs, types
 from notifications.catalog.definitions import TypeRequest
-from notifications.content import linting, templates
+from notifications.content import linting, templates, type_writes
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.documents.catalog import NotificationTypeDocument
 from notifications.models import NotificationType
@@ -114,26 +114,30 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     A schema that refuses what the stored one takes is refused with the pointer of each such place,
     until `confirm_breaking` has them.
     """
-    before = types.read_type(slug)
-    check = partial(definitions.validate_type, slug, before=before)
+    check = partial(definitions.validate_type, slug, before=types.read_type(slug))
     body = read_request(request, TypeRequest, check=check)
+    return type_writes.repeat(partial(_put_type, request, slug, body))
+
+
+def _put_type(request: ClientRequest, slug: str, body: TypeRequest) -> Response:
+    """Check and store a type. Raises TypeMovedError if another write has preceded it."""
+    before, design = types.read_type(slug), designs.read_newest()
     removed = definitions.removed_secrets(before, body)
     is_admin = request.client.has_scope(Scope.TYPES_ADMIN)
     if removed and not is_admin:
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
-    fields = definitions.validate_type(slug, body, before=before)
+    fields = definitions.validate_type(slug, body, before=before, design=design)
     if not is_admin and definitions.weakened_fields(before, fields):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
-    if faults := linting.find_exposures_of_version(
-        slug, fields, _published_number(before) if before else SHIPPED_VERSION
-    ):
+    number = _published_number(before) if before else SHIPPED_VERSION
+    if faults := linting.find_exposures_of_version(slug, fields, number, design=design):
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", fault.code, fault.place) for fault in faults]
         )
     if broken := definitions.unconfirmed_breaks(before, body, confirmed=body.confirm_breaking):
         raise InvalidRequestError(broken)
-    is_new = types.define_type(slug, fields, now=utc_now())
-    document = _type_or_404(slug)
+    type_writes.store(slug, fields, before=before, design=design, now=utc_now())
+    document, is_new = _type_or_404(slug), before is None
     message = audit.describe_change(before, document, fields=fields) or "Saved without changes."
     if removed:
         message += f" No longer sensitive: {', '.join(removed)}."
@@ -202,12 +206,17 @@ def publish_template_version(request: ClientRequest, slug: str, number: str) -> 
     except ApiError as problem:
         if problem.type is not EMPTY_BODY:
             raise
-    document = _type_or_404(slug)
-    if faults := linting.find_unpublishable(slug, document, int(number)):
-        raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
-    templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
+    type_writes.repeat(partial(_publish, slug, int(number)))
     _record(request, slug, f"Template version {int(number)} published.")
     return Response(_version_view_or_404(slug, number))
+
+
+def _publish(slug: str, number: int) -> None:
+    """Check and publish a version. Raises TypeMovedError if another write has preceded it."""
+    before, design = _type_or_404(slug), designs.read_newest()
+    if faults := linting.find_unpublishable(slug, before, number, design=design):
+        raise InvalidRequestError([linting.field_problem(fault) for fault in faults])
+    type_writes.publish(slug, number, before=before, design=design, now=utc_now())
 
 
 def _record(request: ClientRequest, slug: str, message: str, *, flag: int = CHANGE) -> None:

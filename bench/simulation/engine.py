@@ -212,16 +212,13 @@ class _Engine:
         retention.invalidate_retention()
         for kind in KINDS:
             request = msgspec.convert({"name": kind.slug, **kind.fields}, definitions.TypeRequest)
-            types.define_type(
-                kind.slug,
-                {**definitions.validate_type(kind.slug, request), "is_active": True},
-                now=self.now,
-            )
+            fields = {**definitions.validate_type(kind.slug, request), "is_active": True}
             if kind.digest is not None:
                 version = templates.create_version(
                     type_slug=kind.slug, parts=TEMPLATE, note="", created_by="", now=self.now
                 )
-                templates.publish_version(type_slug=kind.slug, number=version.number, now=self.now)
+                fields["template_version"] = version.number
+            types.define_type(kind.slug, fields, now=self.now)
         for limit in LIMITS:
             fields = limits.validate_limit(
                 limit.name, msgspec.convert(limit.fields, limits.LimitRequest)

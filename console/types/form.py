@@ -28,6 +28,7 @@ from notifications.catalog.definitions import (
     TypeRequest,
     WhatsAppTemplateRequest,
 )
+from notifications.catalog.designs import Design
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import PlanRequest
 from notifications.catalog.texts import TextRulesRequest
@@ -135,6 +136,12 @@ class NotificationTypeForm(forms.ModelForm):
         "shows.",
     )
 
+    before: NotificationTypeDocument | None = None
+    """The stored type with which the form was checked."""
+    design = Design()
+    """The design with which it was checked."""
+    stored: Mapping[str, Any] = {}
+    """The fields of the type as they are stored."""
     may_weaken = False
     """Whether the user may weaken critical or sensitive types, as the scope ``types:admin`` may."""
 
@@ -391,7 +398,7 @@ class NotificationTypeForm(forms.ModelForm):
         if self.errors:
             return _storable(given)
         slug = self.instance.slug or given["slug"]
-        before = types.read_type(slug)
+        self.before, self.design = before, design = types.read_type(slug), designs.read_newest()
         kept = {name: before.get(name) for name in definitions.OF_MANAGEMENT} if before else {}
         names = set(TypeRequest.__struct_fields__) - definitions.TRANSIENT
         fields = {name: given[name] for name in names - definitions.OF_MANAGEMENT}
@@ -402,8 +409,9 @@ class NotificationTypeForm(forms.ModelForm):
             removed = definitions.removed_secrets(before, request)
             request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
-            stored = definitions.validate_type(slug, request, before=before)
+            stored = definitions.validate_type(slug, request, before=before, design=design)
             self._check_change(slug=slug, request=request, fields=stored, before=before)
+            self.stored = stored
             return given | stored
         except InvalidRequestError as refused:
             for problem in refused.problems:
@@ -424,7 +432,7 @@ class NotificationTypeForm(forms.ModelForm):
     ) -> None:
         """Add an error for what fields would expose, refuse, or weaken."""
         number = (before.get("template_version") if before else None) or SHIPPED_VERSION
-        for fault in linting.find_exposures_of_version(slug, fields, number):
+        for fault in linting.find_exposures_of_version(slug, fields, number, design=self.design):
             self.add_error("sensitive_variables", fault.place)
         broken = definitions.unconfirmed_breaks(before, request, confirmed=())
         if broken and not self.cleaned_data.get("confirm_breaking"):

@@ -10,17 +10,17 @@ from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
 from domain.channels import Channel
-from notifications.catalog import types
-from notifications.catalog.emergencies import MAX_CHANGES, is_managed_by_code
-from notifications.content import templates
+from domain.time import utc_now
+from notifications.catalog.emergencies import is_managed_by_code
+from notifications.content import templates, type_writes
+from notifications.content.type_writes import TypeMovedError
 from notifications.models import NotificationType
-from notifications.models.catalog import EmergencyChange
 
 from ..texts.labels import CHANNELS
 from ..widgets.actions import record_change
 from ..widgets.columns import active_column
 from ..widgets.formats import EMPTY
-from ..widgets.lists import ConsoleAdmin, never, section
+from ..widgets.lists import ConsoleAdmin, OvertakenError, never, section
 from . import emergencies, versions
 from .form import WEAKEN, NotificationTypeForm
 
@@ -117,10 +117,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
         changed = super().changed_columns(form)
         goal = ("plan",) if "plan_until" in form.changed_data else ()
         marked = ("sensitive_variables",) if "schema" in form.changed_data else ()
-        names = [*changed, *goal, *marked]
-        if names and emergencies.REASON in form.cleaned_data:
-            names.append("emergency_changes")
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys([*changed, *goal, *marked]))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may change types: one of code only if they have begun to."""
@@ -158,15 +155,24 @@ class NotificationTypeAdmin(ConsoleAdmin):
         return ("slug",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the type, and clear its caches."""
-        if change:
-            types.remember_category(obj.pk, obj.category)
-        emergency = emergencies.posted_change(request, vars(obj)) if form.changed_data else None
-        if emergency is not None:
-            added = [*(obj.emergency_changes or ()), EmergencyChange(**emergency)]
-            obj.emergency_changes = added[-MAX_CHANGES:]
-        super().save_model(request, obj, form, change)
-        types.invalidate_types()
+        """Store the type, or of an existing one what the user changed, as it was checked."""
+        names = self.changed_columns(form) if change else list(form.stored)
+        if not names:
+            return
+        emergency = emergencies.posted_change(request, form.before) if form.before else None
+        if emergencies.lacks_reason(emergency):
+            raise OvertakenError  # Code manages it since the form was shown.
+        try:
+            type_writes.store(
+                obj.pk,
+                {name: form.stored[name] for name in names},
+                before=form.before,
+                design=form.design,
+                now=utc_now(),
+                emergency=emergency,
+            )
+        except TypeMovedError as error:
+            raise OvertakenError from error
         if emergency is not None:
             message = emergencies.audited("Changed.", emergency)
             record_change(request, NotificationType, obj.pk, message, name=obj.name)

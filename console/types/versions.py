@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -16,10 +17,10 @@ from domain.errors import ProviderError
 from domain.time import utc_now
 from domain.type_rules import Finding
 from notifications import validation
-from notifications.catalog import types, whatsapp_templates
+from notifications.catalog import designs, types, whatsapp_templates
 from notifications.catalog.emergencies import is_managed_by_code
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
-from notifications.content import linting, templates, type_files, type_lint
+from notifications.content import linting, templates, type_files, type_lint, type_writes
 from notifications.content.engine import TemplateError
 from notifications.content.properties import DataProperty, properties_of
 from notifications.content.templates import (
@@ -257,7 +258,12 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
 
 def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Publish a version for new notifications; POST only."""
-    document = types.read_type(slug)
+    return type_writes.repeat(partial(_publish, request, slug, number, admin))
+
+
+def _publish(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Check and publish a version. Raises TypeMovedError if another write has preceded it."""
+    document, design = types.read_type(slug), designs.read_newest()
     allowed = emergencies.may_change(admin, request, document)
     if refused := require_post(request, allowed=allowed):
         return refused
@@ -267,12 +273,14 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     if emergencies.lacks_reason(emergency):
         messages.error(request, f"Not published. {emergencies.NO_REASON}")
         return HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
-    if faults := linting.find_unpublishable(slug, document, number):
+    if faults := linting.find_unpublishable(slug, document, number, design=design):
         messages.error(request, f"{_name(number)} can't be published. {faults[0].place}")
         return HttpResponseRedirect(_type_url(slug))
     try:
-        templates.publish_version(type_slug=slug, number=number, now=utc_now(), emergency=emergency)
-    except (templates.UnknownVersionError, types.UnknownTypeError):
+        type_writes.publish(
+            slug, number, before=document, design=design, now=utc_now(), emergency=emergency
+        )
+    except templates.UnknownVersionError:
         return not_found(request, "Version", TYPES)
     message = f"Published {_name(number).lower()} of the template."
     _record(request, slug, emergencies.audited(message, emergency))

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from pymongo.client_session import ClientSession
 
 from domain.colours import DARK, LIGHT
 from domain.content import Look
@@ -35,6 +36,7 @@ MAX_ACCOUNT = 40
 BRAND_VARIABLE = "brand"
 """The name under which templates access the brand of their message."""
 _NEWEST = [("_id", -1)]
+_TOUCH = {"$inc": {"touches": 1}}
 
 Mailbox = Annotated[str, Meta(min_length=3, max_length=MAX_MAILBOX)]
 AccountName = Annotated[str, Meta(min_length=1, max_length=MAX_ACCOUNT)]
@@ -152,6 +154,8 @@ class Design:
     """Nested texts by language."""
     changed_in: Mapping[str, int] = field(default_factory=dict)
     """The design that made each item what it is, by the item's key."""
+    touches: int | None = None
+    """As they were when it was read."""
 
     def items(self, kind: Kind) -> Mapping[str, Any]:
         """Return what it has of a kind, by name."""
@@ -186,6 +190,10 @@ class UnknownDesignError(LookupError):
 
 class UnknownBrandError(LookupError):
     """There is no such brand."""
+
+
+class DesignMovedError(Exception):
+    """There is a newer design than what was checked with it, or something else relies on it now."""
 
 
 _tried: ContextVar[Design | None] = ContextVar("tried_design", default=None)
@@ -233,6 +241,26 @@ def read_newest() -> Design:
     """Return the newest design, uncached."""
     document = next(iter(DESIGNS().find().sort(_NEWEST).limit(1)), None)
     return _design(document) if document else Design()
+
+
+def rely_on(design: Design, *, session: ClientSession) -> None:
+    """Let what a transaction stores beside a design rely on it. Raises DesignMovedError.
+
+    A transaction that only reads the design would not notice that another one replaces it.
+    """
+    newest = DESIGNS().find_one({}, {"_id": 1}, sort=_NEWEST, session=session)
+    if newest is not None and newest["_id"] != design.number:
+        raise DesignMovedError
+    DESIGNS().update_one({"_id": design.number}, _TOUCH, session=session)
+
+
+def give_up(design: Design, *, session: ClientSession) -> None:
+    """Let a transaction replace a design. Raises DesignMovedError if more relies on it since."""
+    if design.number == 0:
+        return  # It isn't stored, and nothing relies on it.
+    unmoved = {"_id": design.number, "touches": design.touches}
+    if not DESIGNS().update_one(unmoved, _TOUCH, session=session).matched_count:
+        raise DesignMovedError
 
 
 def key_of(kind: Kind, name: str) -> str:
@@ -304,6 +332,7 @@ def _design(document: DesignDocument) -> Design:
         brands=document["brands"],
         translations=document["translations"],
         changed_in=document["changed_in"],
+        touches=document.get("touches"),
     )
 
 

@@ -165,11 +165,6 @@ def slugs_of_category(category: str) -> list[str]:
     return [document["_id"] for document in NOTIFICATION_TYPES().find(may_have, {"_id": 1})]
 
 
-def remember_category(slug: str, category: str) -> None:
-    """Store that a type's notifications may have a category. Call before the type gets it."""
-    NOTIFICATION_TYPES().update_one({"_id": slug}, {"$addToSet": {"categories": category}})
-
-
 def get_template_version(slug: str) -> int:
     """Return a type's published template version. 0 means the shipped files, or no such type."""
     return _snapshot_cache.get().versions.get(slug, 0)
@@ -203,6 +198,7 @@ def store_type(
     fields: Mapping[str, Any],
     *,
     now: datetime,
+    emergency: EmergencyChangeDocument | None = None,
     session: ClientSession | None = None,
 ) -> bool:
     """Store a type with these fields, in a transaction if there is a session.
@@ -211,12 +207,14 @@ def store_type(
     """
     category = [fields["category"]] if "category" in fields else []
     inserted = {"template_version": 0, "created_at": now}
+    added = {"$each": [emergency], "$slice": -MAX_CHANGES}
     result = NOTIFICATION_TYPES().update_one(
         {"_id": slug},
         {
             "$set": {**fields, "updated_at": now},
             "$addToSet": {"categories": {"$each": category}},
             "$setOnInsert": {k: v for k, v in inserted.items() if k not in fields},
+            **({"$push": {"emergency_changes": added}} if emergency else {}),
         },
         upsert=True,
         session=session,
@@ -244,20 +242,6 @@ def stored_slug(name: str) -> str:
         if slug in known:
             return slug
     raise UnknownTypeError(difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5))
-
-
-def set_template_version(
-    slug: str, *, version: int, now: datetime, emergency: EmergencyChangeDocument | None = None
-) -> None:
-    """Set the template version for new notifications. Raises UnknownTypeError."""
-    update: dict[str, Any] = {"$set": {"template_version": version, "updated_at": now}}
-    if emergency is not None:
-        kept = {"$each": [emergency], "$slice": -MAX_CHANGES}
-        update["$push"] = {"emergency_changes": kept}
-    result = NOTIFICATION_TYPES().update_one({"_id": slug}, update)
-    invalidate_types()
-    if not result.matched_count:
-        raise UnknownTypeError([])
 
 
 def find_type(slug: str) -> TypeConfig | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,9 +20,9 @@ from domain.states import BroadcastStatus
 from providers import accounts, registry, senders
 
 from ..catalog import designs, types
-from ..catalog.designs import BrandRequest, Design, Kind, TextKind
+from ..catalog.designs import BrandRequest, Design, DesignMovedError, Kind, TextKind
 from ..documents.broadcasts import BROADCASTS
-from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES
+from ..documents.catalog import DESIGNS, NOTIFICATION_TYPES, DesignDocument
 from ..validation import (
     MAX_PROBLEMS,
     FieldProblem,
@@ -192,33 +193,38 @@ def store(
         planned = plan(changes, before=designs.read_newest(), may_weaken=may_weaken)
         if not planned.changed:
             return planned
+        write = partial(insert, planned, created_by=created_by, now=now)
         try:
-            insert(planned.design, created_by=created_by, now=now)
-        except DuplicateKeyError:
-            # Another change made this number. Ours are checked against it.
-            continue
+            with DESIGNS().database.client.start_session() as session:
+                session.with_transaction(write)
+        except DesignMovedError:
+            continue  # Ours are checked against what is there now.
         designs.invalidate()
         return planned
     raise DesignConflictError([change.pointer for change in changes])
 
 
-def insert(
-    design: Design, *, created_by: str, now: datetime, session: ClientSession | None = None
-) -> None:
-    """Store a design, in a transaction if there is a session. Raises DuplicateKeyError."""
-    DESIGNS().insert_one(
-        {
-            "_id": design.number,
-            "partials": {name: _plain(texts) for name, texts in design.partials.items()},
-            "layouts": {**design.layouts},
-            "brands": {name: {**brand} for name, brand in design.brands.items()},
-            "translations": {name: {**texts} for name, texts in design.translations.items()},
-            "changed_in": {**design.changed_in},
-            "created_at": now,
-            "created_by": created_by,
-        },
-        session=session,
-    )
+def insert(planned: Planned, session: ClientSession, *, created_by: str, now: datetime) -> None:
+    """Store a design in a transaction. Raises DesignMovedError.
+
+    It was checked with what used the one before, so nothing else may have been stored since.
+    """
+    design = planned.design
+    document: DesignDocument = {
+        "_id": design.number,
+        "partials": {name: _plain(texts) for name, texts in design.partials.items()},
+        "layouts": {**design.layouts},
+        "brands": {name: {**brand} for name, brand in design.brands.items()},
+        "translations": {name: {**texts} for name, texts in design.translations.items()},
+        "changed_in": {**design.changed_in},
+        "created_at": now,
+        "created_by": created_by,
+    }
+    designs.give_up(planned.before, session=session)
+    try:
+        DESIGNS().insert_one(document, session=session)
+    except DuplicateKeyError:
+        raise DesignMovedError from None
 
 
 def _raise_if_any(problems: Sequence[FieldProblem]) -> None:

@@ -224,20 +224,20 @@ def find_exposures(
 
 
 def find_exposures_of_version(
-    type_slug: str, fields: Mapping[str, Any], number: int
+    type_slug: str, fields: Mapping[str, Any], number: int, *, design: Design
 ) -> list[TemplateFault]:
     """Return where a version of a type may put a secret into a request."""
     version = templates.get_version(type_slug=type_slug, number=number)
-    return find_exposures(type_slug, fields, version.parts if version else {})
+    return find_exposures(type_slug, fields, version.parts if version else {}, design=design)
 
 
 def find_unpublishable(
-    type_slug: str, fields: Mapping[str, Any], number: int
+    type_slug: str, fields: Mapping[str, Any], number: int, *, design: Design
 ) -> list[TemplateFault]:
     """Return why a version can't be published now: what it exposes, and partials that are gone."""
     version = templates.get_version(type_slug=type_slug, number=number)
-    _, misused = _expand_all(version.parts if version else {}, None)
-    return [*misused, *find_exposures_of_version(type_slug, fields, number)]
+    _, misused = _expand_all(version.parts if version else {}, design)
+    return [*misused, *find_exposures_of_version(type_slug, fields, number, design=design)]
 
 
 def field_problem(fault: TemplateFault) -> FieldProblem:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pymongo.client_session import ClientSession
-from pymongo.errors import DuplicateKeyError
 
 from ..catalog import designs, types
+from ..catalog.designs import DesignMovedError
 from ..documents.catalog import NOTIFICATION_TYPES
 from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
-from . import design_changes, type_files
+from . import design_changes, type_files, type_writes
 from .design_changes import Planned
 from .type_files import Change, NewContent, RevisionConflictError, TypeOutcome
 
@@ -87,22 +87,30 @@ def store_drafts(push: Push, *, note: str, created_by: str, now: datetime) -> Pu
 def publish(push: Push, *, created_by: str, now: datetime) -> bool:
     """Store the design and the definitions, and publish the texts, in one transaction.
 
-    Return False, with nothing stored, if another change has made the next design: the set is to be
-    planned again. Raises PushConflictError if a type has changed since the set was planned.
+    Return False, with nothing stored, if the design was changed, or something else uses it now: the
+    set is to be planned again. Raises PushConflictError if a type has changed since it was planned.
     """
     if not push.has_changes:
         return True
+    uses_design = any(
+        type_writes.does_use_design(
+            each.content.slug, {**each.fields, "template_version": each.content.version}
+        )
+        for each in push.types
+        if each.has_effect
+    )
 
     def write(session: ClientSession) -> None:
         if push.design.changed:
-            design = push.design.design
-            design_changes.insert(design, created_by=created_by, now=now, session=session)
+            design_changes.insert(push.design, session, created_by=created_by, now=now)
+        elif uses_design:
+            designs.rely_on(push.design.design, session=session)
         type_files.publish(push.types, now=now, session=session)
 
     try:
         with NOTIFICATION_TYPES().database.client.start_session() as session:
             session.with_transaction(write)
-    except DuplicateKeyError:
+    except DesignMovedError:
         return False
     except RevisionConflictError as conflict:
         raise PushConflictError(type_pointers(conflict)) from None

@@ -22,12 +22,8 @@ from domain.channels.spec import Role
 from domain.languages import find_nearest, is_right_to_left
 from notifyproject import lockstep
 
-from ..catalog import designs, types
-from ..documents.catalog import (
-    TEMPLATE_VERSIONS,
-    EmergencyChangeDocument,
-    TemplateVersionDocument,
-)
+from ..catalog import designs
+from ..documents.catalog import TEMPLATE_VERSIONS, TemplateVersionDocument
 from . import inlining
 from .direction import turn_round
 from .engine import (
@@ -220,19 +216,6 @@ def create_version(
             continue
         return _parse_version(document)
     raise VersionConflictError
-
-
-def publish_version(
-    *, type_slug: str, number: int, now: datetime, emergency: EmergencyChangeDocument | None = None
-) -> None:
-    """Use a version for new notifications. Raises UnknownVersionError or UnknownTypeError."""
-    if get_version(type_slug=type_slug, number=number) is None:
-        raise UnknownVersionError
-    types.set_template_version(type_slug, version=number, now=now, emergency=emergency)
-    if number != SHIPPED_VERSION:
-        TEMPLATE_VERSIONS().update_one(
-            {"_id": version_id(type_slug, number)}, {"$set": {"published_at": now}}
-        )
 
 
 def get_version(*, type_slug: str, number: int) -> Version | None:

@@ -20,17 +20,17 @@ from domain.stored import struct_from_stored
 from domain.type_rules import Finding
 from notifications.documents.catalog import (
     NOTIFICATION_TYPES,
-    TEMPLATE_VERSIONS,
     EmergencyChangeDocument,
     NotificationTypeDocument,
 )
 
-from ..catalog import definitions, emergencies, schemas, types
+from ..catalog import definitions, emergencies, schemas
 from ..catalog.definitions import TypeRequest
 from ..catalog.designs import Design
 from ..validation import MAX_PROBLEMS, FieldProblem, InvalidRequestError
-from . import linting, templates
+from . import linting, templates, type_writes
 from .templates import SHIPPED_VERSION, Parts
+from .type_writes import TypeMovedError
 
 FREE_FORM = frozenset({"example_data", "schema"})
 """Fields whose values are those of users, and may contain null."""
@@ -327,21 +327,14 @@ def publish(changes: Sequence[Change], *, now: datetime, session: ClientSession)
     for index, change in enumerate(changes):
         if not change.has_effect:
             continue
-        slug = change.content.slug
-        found = NOTIFICATION_TYPES().find_one({"_id": slug}, session=session)
-        if found != change.before:
-            conflicts.append(index)
-            continue
+        slug, before = change.content.slug, change.before
         fields = {**change.fields, "template_version": change.content.version}
-        if found is not None and emergencies.unpushed(found):
-            fields["emergency_changes"] = emergencies.pushed(found, now=now)
-        types.store_type(slug, fields, now=now, session=session)
-        if change.content.version != SHIPPED_VERSION:
-            TEMPLATE_VERSIONS().update_one(
-                {"_id": templates.version_id(slug, change.content.version)},
-                {"$set": {"published_at": now}},
-                session=session,
-            )
+        if before is not None and emergencies.unpushed(before):
+            fields["emergency_changes"] = emergencies.pushed(before, now=now)
+        try:
+            type_writes.write(slug, fields, before=before, now=now, session=session)
+        except TypeMovedError:
+            conflicts.append(index)
     if conflicts:
         raise RevisionConflictError(conflicts)
 

@@ -142,6 +142,7 @@ class DesignDocument(TypedDict):
     changed_in: dict[str, int]
     created_at: datetime
     created_by: str
+    touches: NotRequired[int]
 
 
 NOTIFICATION_TYPES = Documents("notification_types", NotificationTypeDocument)

@@ -322,6 +322,7 @@ class Migration(migrations.Migration):
                 ('changed_in', models.JSONField(blank=True, default=dict)),
                 ('created_at', models.DateTimeField()),
                 ('created_by', models.CharField(max_length=160)),
+                ('touches', models.IntegerField(blank=True, null=True)),
             ],
             options={
                 'db_table': 'designs',

@@ -149,7 +149,7 @@ class TemplateVersion(models.Model):
 
 
 class Design(models.Model):
-    """Brands, layouts, partials, and translations as they were at one time. It never changes."""
+    """Brands, layouts, partials, and translations as they were at one time: they never change."""
 
     number = models.IntegerField(primary_key=True, db_column="_id")
     """Each change makes the design with the next number."""
@@ -165,6 +165,8 @@ class Design(models.Model):
     """The design that made each item what it is, by kind and name: ``{"brand/acme": 7}``."""
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=AUTHOR_LENGTH)
+    touches = models.IntegerField(null=True, blank=True)
+    """How often it was relied on by what was stored beside it, or replaced; missing: never."""
 
     class Meta:
         db_table = "designs"

@@ -45,6 +45,7 @@ from tests.support.clients.console import signed_in
 from tests.support.factories import console_files, files
 from tests.support.factories.broadcasts import begun, recipients, topic
 from tests.support.factories.demo_day import store_day
+from tests.support.factories.templates import publish_version
 
 __all__ = ["demo_page", "site"]
 pytestmark = pytest.mark.usefixtures("db")
@@ -125,7 +126,7 @@ def test_texts_are_taken(screen: Screen, settings: Any) -> None:
         created_by="maria",
         now=now,
     )
-    templates.publish_version(type_slug="order_shipped", number=version.number, now=now)
+    publish_version(type_slug="order_shipped", number=version.number, now=now)
     screen.sign_in()
     version_page = reverse(
         "admin:notifications_notificationtype_version", args=["order_shipped", version.number]

@@ -13,6 +13,7 @@ from notifications.content.design_changes import Change
 from notifications.documents.catalog import DESIGNS
 from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
+from tests.support.factories.templates import publish_version
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -179,7 +180,7 @@ def test_translations_are_previewed_in_their_language(screen: Screen) -> None:
     parts = {"default": {"subject": "S", "body": "{{ 'bye' | t: name: recipient.name }}"}}
     now = utc_now()
     templates.create_version(type_slug="alert", parts=parts, note="", created_by="", now=now)
-    templates.publish_version(type_slug="alert", number=1, now=now)
+    publish_version(type_slug="alert", number=1, now=now)
     screen.sign_in()
     screen.open(LIST)
     check(screen)

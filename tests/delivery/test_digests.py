@@ -31,6 +31,7 @@ from privacy import erasure
 from recipients.models import PersonalQuietHours, Recipient
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON
+from tests.support.factories.templates import publish_version
 from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, fail_commands
 from tests.support.fakes.provider import ScriptedProvider
 from tests.support.threads import at_once
@@ -102,7 +103,7 @@ def define(**fields: Any) -> None:
     version = templates.create_version(
         type_slug="comment", parts=PARTS, note="", created_by="test", now=NOON
     )
-    templates.publish_version(type_slug="comment", number=version.number, now=NOON)
+    publish_version(type_slug="comment", number=version.number, now=NOON)
 
 
 def comment(text: str = "Hello", *, at: datetime = NOON, **fields: Any) -> ObjectId:
@@ -195,7 +196,7 @@ def test_items_say_the_time_that_is_left_when_the_digest_is_sent(fcm: ScriptedPr
     version = templates.create_version(
         type_slug="comment", parts={"default": parts}, note="", created_by="test", now=NOON
     )
-    templates.publish_version(type_slug="comment", number=version.number, now=NOON)
+    publish_version(type_slug="comment", number=version.number, now=NOON)
     for text, event_at in (("Cup", starts), ("Cup 2", starts + HOUR), ("No event", None)):
         hours = event_variables(event_at, at=NOON) if event_at else {"hours_until_start": 7}
         own = Content(
@@ -250,7 +251,7 @@ def test_single_message_is_sent_by_itself(fcm: ScriptedProvider) -> None:
 def test_digest_that_cannot_be_rendered_is_sent_one_by_one() -> None:
     ids = [comment(), comment()]
     deliver(*ids)
-    templates.publish_version(
+    publish_version(
         type_slug="comment",
         number=templates.create_version(
             type_slug="comment",

@@ -559,7 +559,7 @@ def test_each_change_of_a_type_in_an_emergency_opens_an_incident() -> None:
             "by": "staff:ana",
             "at": NOW + minute * MINUTE,
         }
-        types.set_template_version("order_shipped", version=0, now=NOW, emergency=emergency)
+        types.store_type("order_shipped", {}, now=NOW, emergency=emergency)
         collection("notification_types").update_one(
             {"_id": "order_shipped"}, {"$set": {"emergency_changes.0.pushed_at": NOW}}
         )

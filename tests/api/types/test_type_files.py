@@ -17,6 +17,7 @@ from notifications.content import pushes, templates, type_files
 from notifications.documents.catalog import EmergencyChangeDocument
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
+from tests.support.factories.templates import publish_version
 from tests.support.mongo.ending_writes import Ended, ending
 from tests.support.tables import each_case
 
@@ -154,7 +155,7 @@ def test_push_settles_what_staff_changed_in_an_emergency(app: App) -> None:
         "by": "staff:ana",
         "at": datetime(2026, 11, 29, 1, 0, tzinfo=UTC),
     }
-    templates.publish_version(type_slug="parcel_lost", number=2, now=utc_now(), emergency=emergency)
+    publish_version(type_slug="parcel_lost", number=2, now=utc_now(), emergency=emergency)
     assert push(app, sent(pulled)).status_code == 409
     file = read(app)["parcel_lost"]
     assert file["emergency_changes"] == [

@@ -19,11 +19,11 @@ from access.models import Scope
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.shipped_types import FOLDER, shipped_types
-from notifications.content import templates
 from notifications.documents.catalog import EmergencyChangeDocument
 from notifyproject.db.collections import collection
 from notifyproject.wsgi import application
 from tests.support.clients.api import App, new_app
+from tests.support.factories.templates import publish_version
 from tests.support.tables import each_case
 
 PARCEL = """\
@@ -223,7 +223,7 @@ def test_emergency_change_is_a_conflict_with_its_reason(parcel: Notify, app: App
         "by": "staff:ana",
         "at": datetime(2026, 11, 29, 1, 0, tzinfo=UTC),
     }
-    templates.publish_version(
+    publish_version(
         type_slug="parcel_lost",
         number=version.json()["number"],
         now=utc_now(),

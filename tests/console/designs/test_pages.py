@@ -17,6 +17,7 @@ from notifications.content.design_changes import Change
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.factories.templates import publish_version
 from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -325,7 +326,7 @@ def test_change_that_a_published_template_cannot_use_is_refused(editor: Client) 
 def _publish(slug: str, body: str) -> None:
     parts = {"default": {"subject": "S", "body": body}}
     templates.create_version(type_slug=slug, parts=parts, note="", created_by="", now=utc_now())
-    templates.publish_version(type_slug=slug, number=1, now=utc_now())
+    publish_version(type_slug=slug, number=1, now=utc_now())
 
 
 def test_unused_item_is_removed_after_a_question(editor: Client) -> None:

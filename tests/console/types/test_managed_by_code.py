@@ -9,6 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from notifications.catalog import emergencies, types
+from notifications.content import type_writes
 from notifications.models.catalog import REASON_LENGTH
 from notifyproject.db.collections import collection
 from tests.fuzz.console_forms import forms_of
@@ -16,6 +17,7 @@ from tests.support import console_urls
 from tests.support.clients.api import App
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.tables import each_case
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -243,3 +245,49 @@ def test_management_is_validated(
 def test_repository_may_be_on_a_host_of_ones_own(app: App) -> None:
     link = "https://gitlab.internal:8443/acme"
     assert app.put(f"/types/{SLUG}", BY_CODE | {"repository": link}).json()["repository"] == link
+
+
+def test_of_emergency_changes_at_once_each_is_kept_with_its_reason(
+    by_code: dict[str, Any], rescuer: Client
+) -> None:
+    other = signed_in(make_staff("eva", *MAY_EDIT, "notifications.override_notificationtype"))
+
+    def rename() -> int:
+        fields = SETTINGS | {"emergency_reason": "The name."}
+        return rescuer.post(BEGUN, fields).status_code
+
+    def publish() -> int:
+        return other.post(PUBLISH, {"emergency_reason": "The text."}).status_code
+
+    def describe() -> int:
+        fields = SETTINGS | {"description": "Lost.", "emergency_reason": "The description."}
+        return other.post(BEGUN, fields | {"name": "Parcel lost"}).status_code
+
+    assert set(at_once(rename, publish, describe)) == {302}
+    (document, *_) = stored()
+    reasons = {change["reason"] for change in document["emergency_changes"]}
+    assert reasons == {"The name.", "The text.", "The description."}
+    assert document["template_version"] == 1
+
+
+def test_change_that_was_stored_during_the_check_is_shown_and_not_replaced(
+    app: App, console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(app, DEFINITION)
+    store, others = type_writes.store, [DEFINITION | {"description": "By code.", "max_retries": 3}]
+
+    def store_later(*args: Any, **options: Any) -> None:
+        if others:
+            assert app.put(f"/types/{SLUG}", others.pop()).status_code == 200
+        store(*args, **options)
+
+    shown = forms_of(console.get(PAGE), PAGE)
+    digests = next(form.values["_shown"] for form in shown if "_shown" in form.values)
+    monkeypatch.setattr("console.types.page.type_writes.store", store_later)
+    fields = SETTINGS | {"_shown": digests, "max_retries": "5", "description": ""}
+    answer = console.post(PAGE, fields)
+    assert "Someone changed this after you opened the page. It is now: 3." in unescape(
+        answer.content.decode()
+    )
+    (document, *_) = stored()
+    assert (document["description"], document["max_retries"]) == ("By code.", 3)

@@ -21,6 +21,7 @@ from notifications.models import Notification, NotificationType
 from notifications.validation import FieldProblem
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories.templates import publish_version
 from tests.support.samples import sampled
 from tests.support.tables import each_case
 
@@ -87,7 +88,7 @@ def test_sms_shows_its_parts_and_what_makes_it_unicode(console: Client) -> None:
     version = templates.create_version(
         type_slug="order_shipped", parts=texts, note="", created_by="maria", now=utc_now()
     )
-    templates.publish_version(type_slug="order_shipped", number=version.number, now=utc_now())
+    publish_version(type_slug="order_shipped", number=version.number, now=utc_now())
     (own,) = [one for one in previews(console, "order_shipped") if one.name == "SMS"]
     assert "".join(own.parts) == own.text
     assert own.note == (
@@ -172,7 +173,7 @@ def test_preview_is_in_the_selected_language(console: Client) -> None:
 def test_versions_are_listed_with_the_published_one(console: Client) -> None:
     stored()
     stored()
-    templates.publish_version(type_slug=SLUG, number=1, now=utc_now())
+    publish_version(type_slug=SLUG, number=1, now=utc_now())
     rows = console.get(page(SLUG)).context["rows"]
     assert [row["name"] for row in rows] == ["Version 2", "Version 1", "Built-in"]
     assert [row["is_published"] for row in rows] == [False, True, False]
@@ -236,7 +237,7 @@ def test_new_version_starts_with_the_published_text(console: Client) -> None:
     form = console.get(NEW).context["form"]
     assert [section.name for section in form.sections()] == ["Default", "Portuguese"]
     assert form.parts["default"]["subject"] == "Payment confirmed: {{ video_title }}"
-    templates.publish_version(type_slug=SLUG, number=stored(subject="Mine"), now=utc_now())
+    publish_version(type_slug=SLUG, number=stored(subject="Mine"), now=utc_now())
     parts = console.get(NEW).context["form"].parts
     assert parts["default"]["subject"] == "Mine"
     # The files' HTML was written for another body: nobody gets it any more.
@@ -341,7 +342,7 @@ def test_saving_a_type_keeps_the_published_version(console: Client) -> None:
     number = stored()
     form = console.get(page(SLUG)).context["adminform"].form
     data = {name: value for name, value in form.initial.items() if value is not None}
-    templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
+    publish_version(type_slug=SLUG, number=number, now=utc_now())
     emptied = {"example_data": "{}", "schema": "", "approved_templates": "[]"}
     response = console.post(page(SLUG), data | {"name": "Paid", **emptied})
     assert response.status_code == 302
@@ -374,7 +375,7 @@ def test_types_require_the_view_permission(support: Client) -> None:
 
 
 def publish(number: int) -> None:
-    templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
+    publish_version(type_slug=SLUG, number=number, now=utc_now())
 
 
 def test_diff_marks_added_removed_and_kept_lines() -> None:

@@ -47,6 +47,7 @@ from tests.support.factories.broadcasts import (
     topic,
 )
 from tests.support.factories.notifications import NOON
+from tests.support.factories.templates import publish_version
 from tests.support.mongo.written_collections import reads
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
@@ -107,7 +108,7 @@ def published(body: str, *, slug: str = "marketing") -> int:
         created_by="ada",
         now=NOON,
     )
-    templates.publish_version(type_slug=slug, number=version.number, now=NOON)
+    publish_version(type_slug=slug, number=version.number, now=NOON)
     return version.number
 
 

@@ -15,6 +15,7 @@ from notifications.content.design_uses import Uses
 from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from tests.support.factories.broadcasts import begun
+from tests.support.factories.templates import publish_version
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -90,7 +91,7 @@ def test_uses_are_those_of_types_and_of_other_items() -> None:
         created_by="",
         now=utc_now(),
     )
-    templates.publish_version(type_slug="alert", number=1, now=utc_now())
+    publish_version(type_slug="alert", number=1, now=utc_now())
     assert design_uses.read_uses(newest) == {
         (Kind.BRAND, "acme"): Uses(types=("mfa_code",)),
         (Kind.LAYOUT, "plain"): Uses(types=("mfa_code",), items=((Kind.BRAND, "acme"),)),

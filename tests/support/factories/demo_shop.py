@@ -17,6 +17,8 @@ from recipients.models import Suppression, SuppressionReason
 from recipients.registration import PreferenceChanges
 from tests.support.factories import notifications as factories
 
+from .templates import publish_version
+
 PHONES = (
     (Platform.ANDROID, "Pixel 9"),
     (Platform.IOS, "iPhone 17"),
@@ -146,7 +148,7 @@ def _write_a_version(at: datetime) -> None:
             created_by="staff:maria",
             now=at,
         )
-    templates.publish_version(type_slug="payment_confirmed", number=1, now=at)
+    publish_version(type_slug="payment_confirmed", number=1, now=at)
 
 
 def _go_on_record(shop: ObjectId) -> None:
