@@ -37,6 +37,7 @@ from .search import pasted
 
 COUNT_CAP = 10_000
 COUNT_SECONDS = 0.5  # Time limit of a count. After it, the page shows no exact count
+FORM_ATTEMPTS = 10  # Of a save that others precede each time
 PAGE_SECONDS = 5.0
 MAX_SEARCH = 400  # Characters, more than any address; MongoDB fails at 32 KB
 _KEY_PLACEHOLDER = "place-of-the-key"
@@ -302,12 +303,15 @@ class ConsoleAdmin(ModelAdmin):
         The form then finds what was stored after its check, and names it beside what was entered.
         """
         shown: HttpResponse
-        try:
-            shown = super().changeform_view(*args, **options)
-        except (DatabaseError, DuplicateKeyError, OvertakenError) as error:
-            if not _was_overtaken(error):
-                raise
-            shown = super().changeform_view(*args, **options)
+        for _ in range(FORM_ATTEMPTS - 1):
+            try:
+                shown = super().changeform_view(*args, **options)
+            except (DatabaseError, DuplicateKeyError, OvertakenError) as error:
+                if not _was_overtaken(error):
+                    raise
+            else:
+                return shown
+        shown = super().changeform_view(*args, **options)
         return shown
 
     def render_change_form(

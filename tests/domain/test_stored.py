@@ -98,7 +98,6 @@ OTHER_SPLATS = {
     ("callbacks/worker.py", "EndpointHealth"): "fields of EndpointHealth alone",
     ("domain/content.py", "Attachment"): "known_fields",
     ("console/types/form.py", "TypeRequest"): "fields of TypeRequest alone",
-    ("console/types/page.py", "EmergencyChange"): "the request",
     ("notifications/catalog/texts.py", "TextRules"): "known_fields",
     ("notifications/intake/content.py", "PushOptions"): "the request",
     ("notifyproject/settings/base.py", "SimpleNamespace"): "the declared variables",

@@ -89,8 +89,9 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
                 "channels": st.lists(
                     st.sampled_from(["email", "push", "in_app"]), min_size=1, unique=True
                 ),
+                # A body may be the word alone, and may not be blank.
                 "example_data": st.fixed_dictionaries(
-                    {name: KINDS[kind] for name, kind in kinds.items()}
+                    {name: KINDS[kind] for name, kind in kinds.items()} | {"word": NAMES}
                 ),
             },
             optional=optional,

@@ -274,7 +274,7 @@ def test_change_that_was_stored_during_the_check_is_shown_and_not_replaced(
     app: App, console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     define(app, DEFINITION)
-    store, others = type_writes.store, [DEFINITION | {"description": "By code.", "max_retries": 3}]
+    store, others = type_writes.store, [DEFINITION | {"description": "By code.", "max_retries": 4}]
 
     def store_later(*args: Any, **options: Any) -> None:
         if others:
@@ -286,8 +286,8 @@ def test_change_that_was_stored_during_the_check_is_shown_and_not_replaced(
     monkeypatch.setattr("console.types.page.type_writes.store", store_later)
     fields = SETTINGS | {"_shown": digests, "max_retries": "5", "description": ""}
     answer = console.post(PAGE, fields)
-    assert "Someone changed this after you opened the page. It is now: 3." in unescape(
+    assert "Someone changed this after you opened the page. It is now: 4." in unescape(
         answer.content.decode()
     )
     (document, *_) = stored()
-    assert (document["description"], document["max_retries"]) == ("By code.", 3)
+    assert (document["description"], document["max_retries"]) == ("By code.", 4)
