@@ -350,6 +350,25 @@ class CircuitReporter:
         return proven
 
 
+def take_places(
+    lines: Mapping[tuple[str, datetime], int], *, now: datetime
+) -> Mapping[tuple[str, datetime], int]:
+    """Let so many messages wait in each line: those of an account that are held until a time.
+
+    Return the first place of them in each, from 0. Without Valkey, each line is empty.
+    """
+    try:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            for (account, until), count in lines.items():
+                key = f"circuit_line:{account}:{valkey.to_milliseconds(until)}"
+                pipe.incrby(key, count)
+                pipe.expire(key, until - now + CIRCUIT_TTL)
+            ends = pipe.execute()[::2]
+    except valkey.Unavailable:
+        return dict.fromkeys(lines, 0)
+    return {line: end - lines[line] for line, end in zip(lines, ends, strict=True)}
+
+
 def refused_among(
     circuits: Collection[str], recipients: Sequence[str], *, now: datetime
 ) -> Mapping[str, frozenset[str]]:

@@ -45,6 +45,9 @@ Targets = Mapping[str, Sequence[SendTarget]]
 _NO_SCOPES = frozenset({""})
 _NO_UNITS: Mapping[str, int] = {}
 """A delivery that isn't in it is one unit."""
+RECHECKED_PER_SECOND = 100
+"""Deliveries of a circuit that are due again in one second. A worker that does nothing else looks
+at 500."""
 
 
 class ProviderShare:
@@ -351,6 +354,8 @@ def choose_routes(
             scopes = share.scopes(claimed.reference)
             held.append(_Held(claimed, until, share.provider, reason, scopes))
     blocked = [share.provider.account for share in shares if share.is_blocked]
+    if len(blocked) < len(shares):
+        held = _in_line(held, now=now)
     not_sent += _hold_all(held, blocked=blocked, now=now)
     accounts_of_all = [provider.account for provider in providers]
     routes: list[Route] = []
@@ -524,6 +529,36 @@ class _Held:
             return [(self.reason, self.provider.name)]
         scopes = [circuit_name(self.provider, scope) for scope in sorted(self.scopes) if scope]
         return [(self.reason, name) for name in (self.provider.account, *scopes)]
+
+
+def _in_line(held: Sequence[_Held], *, now: datetime) -> list[_Held]:
+    """Let the first that waits for a circuit be its probe, and the others follow one by one.
+
+    If thousands were due at once, what the other circuits let through would wait behind them.
+    """
+    probed_at = now + circuit_breaker.PROBE_CHECK
+    lines: dict[tuple[str, datetime], list[_Held]] = {}
+    found: list[_Held] = []
+    for hold in held:
+        is_circuit = hold.reason is WaitReason.CIRCUIT_OPEN and hold.until > probed_at
+        if is_circuit and hold.claimed.priority is not Priority.CRITICAL:
+            lines.setdefault((hold.provider.account, hold.until), []).append(hold)
+        else:
+            found.append(hold)
+    if lines:
+        counts = {line: len(some) for line, some in lines.items()}
+        places = circuit_breaker.take_places(counts, now=now)
+        found += [
+            replace(hold, until=hold.until + _wait_in_line(place))
+            for line, some in lines.items()
+            for place, hold in enumerate(some, start=places[line])
+        ]
+    return found
+
+
+def _wait_in_line(place: int) -> timedelta:
+    after_probe = circuit_breaker.PROBE_CHECK + timedelta(seconds=place / RECHECKED_PER_SECOND)
+    return after_probe if place else timedelta(0)
 
 
 def _hold_all(held: Sequence[_Held], *, blocked: Collection[str], now: datetime) -> list[NotSent]:

@@ -17,6 +17,7 @@ from domain.time import Clock, utc_now
 from notifications.broadcasts import runner
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import FairQueue, PullToken
+from notifications.queueing.wakeups import Wakeup
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 
@@ -52,7 +53,19 @@ def handle_wakeup(
             )
             return
         report = pipeline.dispatch(runtime, ids, channel=channel, clock=clock)
-    wakeups.send_later([*report.wakeups, *report.moved_up], now=clock())
+    _wake_later([*report.wakeups, *report.moved_up], now=clock())
+
+
+def _wake_later(found: Sequence[Wakeup], *, now: datetime) -> None:
+    """Wake a worker for each delivery, but for those that pulls take: one for each second."""
+    pulls = {
+        (FairQueue(one.pulled_for, one.channel, one.priority), wakeups.wakeup_time(one.at, now=now))
+        for one in found
+        if one.pulled_for is not None
+    }
+    for queue, at in pulls:
+        fair_queue.schedule_pull(queue, at=at, now=now)
+    wakeups.send_later([one for one in found if one.pulled_for is None], now=now)
 
 
 def pull(

@@ -34,8 +34,8 @@ BURST = 200
 """Maximum of a client's deliveries in BURST_WINDOW that get wake-ups by ID. More are pulled."""
 BURST_WINDOW = 10  # Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds.
 MAX_PULLS = 4  # Concurrent pulls of a client in a queue: the limit of its lead over other clients
-AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
-"""Slots of the pull for the next due time, and of a pull that failed or found no capacity."""
+RETRY_SLOT = MAX_PULLS
+"""Slot of a pull that failed or found no capacity."""
 TOKEN_LIFETIME = 30
 """Seconds from a pull's due time to its token's expiry. Then the pull was lost or is queued."""
 _RELEASE_SCRIPT = Path(__file__).with_name("release_token.lua").read_text()
@@ -175,8 +175,13 @@ def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
 
 
 def schedule_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue a pull for ``at`` unless a future pull is enqueued, which schedules the next."""
-    return _acquire_and_send(queue, [AHEAD_SLOT], at=at, now=now)
+    """Enqueue a pull for ``at``, unless there is one for the same second."""
+    return _acquire_and_send(queue, [slot_at(at)], at=at, now=now)
+
+
+def slot_at(at: datetime) -> int:
+    """Return the slot of the pull for a future second. It takes the first part of what is due."""
+    return MAX_PULLS * math.ceil(at.timestamp())
 
 
 def release_token(queue: FairQueue, token: PullToken | None) -> None:

@@ -93,6 +93,8 @@ class Wakeup:
     channel: Channel
     priority: Priority
     at: datetime
+    pulled_for: ObjectId | None = None
+    """The client whose pull is to take it, because many wait for the same."""
 
 
 def send_wakeups(

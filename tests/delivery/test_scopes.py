@@ -30,6 +30,7 @@ from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
 from domain.channels import Channel
 from domain.errors import Reach
+from domain.states import Priority
 from domain.wait_reasons import WaitReason
 from providers.contract import Message, SendTarget
 from tests.support.factories.notifications import FIXED_NOON as NOON
@@ -208,6 +209,38 @@ def test_paused_room_waits_without_delaying_others(first: ScriptedProvider) -> N
     assert route.claims == [claims[0], claims[2]]
     assert (waiting.claimed, waiting.next_attempt_at) == (claims[1], NOON + 20 * SECOND)
     assert (waiting.held_reason, waiting.hold) == (WaitReason.RATE_LIMITED, None)
+
+
+@pytest.mark.parametrize("in_batches", [1, 3])
+def test_who_waits_for_a_scope_follows_its_probe_one_by_one(
+    first: ScriptedProvider, in_batches: int
+) -> None:
+    """If thousands were due at once, those of healthy scopes would wait behind them."""
+    until = NOON + 5 * MINUTE
+    CircuitReporter().trip(circuit(first, "apple"), now=NOON, retry_after=300)
+    times = []
+    for _ in range(in_batches):
+        claims = several(6 // in_batches)
+        _, held = choose(claims, first, platforms=[["apple"]] * len(claims))
+        assert [unsent.claimed for unsent in held] == claims
+        times += [unsent.next_attempt_at for unsent in held]
+    later = until + circuit_breaker.PROBE_CHECK
+    assert times == [until, *(later + place * SECOND / 100 for place in range(1, 6))]
+
+
+def test_code_is_due_with_the_probe_of_its_scope(first: ScriptedProvider) -> None:
+    CircuitReporter().trip(circuit(first, "apple"), now=NOON, retry_after=300)
+    claims = [*several(2), one(priority=Priority.CRITICAL)]
+    _, held = choose(claims, first, platforms=[["apple"]] * 3)
+    at = {unsent.claimed.reference: unsent.next_attempt_at for unsent in held}
+    first_one, _, code = (claim.reference for claim in claims)
+    assert at[first_one] == at[code] == NOON + 5 * MINUTE
+
+
+def test_nobody_waits_in_line_if_nothing_else_is_sent(first: ScriptedProvider) -> None:
+    CircuitReporter().trip(first.account, now=NOON, retry_after=300)
+    _, held = choose(several(3), first)
+    assert {unsent.next_attempt_at for unsent in held} == {NOON + 5 * MINUTE}
 
 
 @each_case("room, code", [("ops", "recipient_rate_limited"), ("", "rate_limited")])

@@ -14,7 +14,7 @@ from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
 from delivery import accounts, pipeline, send_loop, sweeper, worker
-from delivery.circuit_breaker import CircuitReporter, circuit_name
+from delivery.circuit_breaker import FIRST_WAIT, CircuitReporter, circuit_name
 from delivery.pipeline import ISOLATION_TIME, Isolation, channel_threads
 from delivery.runtime import SendingRuntime
 from delivery.window import SendWindow
@@ -145,7 +145,10 @@ def test_due_within_a_minute_is_scheduled(
     accept_burst(5, send_at=NOON + 9 * SECOND)
     worker.pull(runtime, QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
-    assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.AHEAD_SLOT)
+    assert (message.task, message.args[3][0]) == (
+        wakeups.PULL,
+        fair_queue.slot_at(NOON + 9 * SECOND),
+    )
     assert message.eta is not None
     assert fcm.seen == []
 
@@ -188,6 +191,29 @@ def test_pull_waits_for_the_account_and_for_no_scope_of_it(
     assert worker.pull(runtime, QUEUE, None, clock=noon) == worker.batch_size()
     assert fcm.seen == []
     assert None not in {message.eta for message in queued_messages(broker)}
+
+
+def test_one_pull_takes_what_waits_for_a_scope(
+    runtime: SendingRuntime,
+    broker: redis.Redis,
+    fcm: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wake-up of its own for each would keep the queue busy when the circuit's wait ends."""
+    monkeypatch.setattr(fcm, "scope", lambda target: target.address.partition("@")[2])
+    CircuitReporter().trip(circuit_name(fcm, "down.example"), now=NOON, retry_after=None)
+    waiting = content.Recipient(email="ada@down.example")
+    documents = [accepted(recipient=waiting) for _ in range(5)]
+    for document in documents:
+        worker.handle_wakeup(
+            runtime, [document["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon
+        )
+    probed, rest = queued_messages(broker)
+    assert {probed.task, rest.task} == {wakeups.PULL}
+    open_again = NOON + FIRST_WAIT + 4 * SECOND
+    assert [probed.eta, rest.eta] == [at.isoformat() for at in (NOON + FIRST_WAIT, open_again)]
+    assert worker.pull(runtime, QUEUE, None, clock=lambda: open_again) == 5
+    assert len(fcm.seen) == 1, "the probe"
 
 
 def test_no_second_batch_of_a_client_waits_for_the_same_tokens(

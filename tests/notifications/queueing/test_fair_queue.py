@@ -193,7 +193,7 @@ def test_retried_pull_does_not_delay_new_deliveries(broker: redis.Redis) -> None
 
 @pytest.mark.parametrize(
     "token",
-    [None, PullToken(fair_queue.AHEAD_SLOT, "done"), PullToken(fair_queue.RETRY_SLOT, "done")],
+    [None, PullToken(fair_queue.slot_at(NOON), "done"), PullToken(fair_queue.RETRY_SLOT, "done")],
 )
 def test_pull_without_a_slot_fills_all_slots(broker: redis.Redis, token: PullToken | None) -> None:
     assert fair_queue.continue_pull(QUEUE, token, now=NOON)
@@ -201,14 +201,18 @@ def test_pull_without_a_slot_fills_all_slots(broker: redis.Redis, token: PullTok
 
 
 def test_token_outlives_the_wait_of_its_pull(broker: redis.Redis) -> None:
-    fair_queue.schedule_pull(QUEUE, at=NOON + 40 * SECOND, now=NOON)
-    assert 40 < broker.ttl(QUEUE.key(fair_queue.AHEAD_SLOT)) <= 40 + fair_queue.TOKEN_LIFETIME
+    at = NOON + 40 * SECOND
+    fair_queue.schedule_pull(QUEUE, at=at, now=NOON)
+    assert 40 < broker.ttl(QUEUE.key(fair_queue.slot_at(at))) <= 40 + fair_queue.TOKEN_LIFETIME
 
 
-def test_one_scheduled_pull_covers_later_ones(broker: redis.Redis) -> None:
-    for seconds in (20, 10):
+def test_a_second_has_one_scheduled_pull_and_delays_no_earlier_one(broker: redis.Redis) -> None:
+    for seconds in (20.0, 10.0, 19.5, 20.0):
         assert fair_queue.schedule_pull(QUEUE, at=NOON + seconds * SECOND, now=NOON)
-    assert len(queued_messages(broker)) == 1
+    assert [m.args[3][0] for m in queued_messages(broker)] == [
+        fair_queue.slot_at(NOON + seconds * SECOND) for seconds in (20, 10)
+    ]
+    assert {token.slot % MAX_PULLS for token in tokens(broker)} == {0}, "the first batch"
 
 
 def test_unpublished_pull_frees_token(broker: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
