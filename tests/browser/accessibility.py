@@ -1,19 +1,32 @@
 """Accessibility violations, found by axe."""
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
 REPORTED = frozenset({"moderate", "serious", "critical"})
-OPTIONS = {"rules": {"target-size": {"enabled": True}}}
-"""Rules that axe leaves out by default."""
-_axe = Axe()
+OPTIONS = {
+    # A rule that axe leaves out by default.
+    "rules": {"target-size": {"enabled": True}},
+    # Else axe describes each element that passes, too.
+    "resultTypes": ["violations"],
+}
+RUN = "options => axe.run(options).then(({ violations }) => violations)"
+REPEATED_IDS = """
+() => [...document.querySelectorAll("[id]")].map((element) => element.id)
+  .filter((id, index, ids) => ids.indexOf(id) !== index)
+"""
+"""What axe leaves to a person: a label of such an ID is that of another element."""
 
 
 def violations(page: Page) -> list[str]:
-    found = _axe.run(page, options=OPTIONS).response["violations"]
+    if page.evaluate("() => !window.axe"):
+        page.evaluate(AXE_SCRIPT)
     return [
-        f"{item['id']}: {node['target']} {node['failureSummary']}"
-        for item in found
-        if item["impact"] in REPORTED
-        for node in item["nodes"]
+        *(f"repeated ID: {name}" for name in page.evaluate(REPEATED_IDS)),
+        *(
+            f"{item['id']}: {node['target']} {node['failureSummary']}"
+            for item in page.evaluate(RUN, OPTIONS)
+            if item["impact"] in REPORTED
+            for node in item["nodes"]
+        ),
     ]
