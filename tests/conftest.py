@@ -3,7 +3,7 @@
 import functools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ from django.core.cache import cache as django_cache
 from django.db import connection
 from pymongo import WriteConcern
 
-from monitoring import alert_rules
 from notifications import callback_events
-from notifications.catalog import retention, shipped_types
 from notifications.content import looks
 from notifications.content import templates as content_templates
 from notifications.documents.notification import NOTIFICATIONS
@@ -52,6 +50,9 @@ admin.autodiscover()
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Collections that migrations fill and no test changes."""
+RESTORED = ("notification_types", "alert_rules", "retention_policies")
+"""Collections that migrations fill and tests change."""
+Restored = Mapping[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,23 +86,26 @@ def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Create the test database by the real migrations, once for each xdist worker."""
+def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[Restored]:
+    """Create the test database by the real migrations, once for each xdist worker.
+
+    Yields the documents of RESTORED.
+    """
     with django_db_blocker.unblock():
         assert settings.DATABASES["default"]["NAME"].startswith("test_")
         written.names.clear()
-        yield
+        yield {name: list(connection.database[name].find()) for name in RESTORED}
 
 
 @pytest.fixture
-def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+def db(_database: Restored, django_db_blocker: Any) -> Iterator[None]:
     """Give a test the database with the shipped types and schedule; empty it afterwards."""
     with django_db_blocker.unblock():
         cache.clear_all()
         content_templates.clear()
         looks.clear()
         yield
-        _empty_what_was_written()
+        _empty_what_was_written(restored=_database)
 
 
 @pytest.fixture
@@ -195,21 +199,16 @@ def _no_memory_between_tests() -> Iterator[None]:
     assert fcm_schema.take_noted() == [], "a push that FCM's schema does not allow"
 
 
-def _empty_what_was_written() -> None:
+def _empty_what_was_written(*, restored: Restored) -> None:
     # Tests read locally, so deletions need no majority.
     database = connection.database.with_options(write_concern=WriteConcern(w=1, j=False))
     assert database.name.startswith("test_")
     names = set(database.list_collection_names()) if written.by_others else written.names
     names = names - KEPT
-    written.names.clear()
-    written.by_others = False
     for name in names:
         if not name.startswith("django_celery_beat"):
             database[name].delete_many({})
-    if "notification_types" in names:
-        shipped_types.add_missing_types()
-    if "alert_rules" in names:
-        alert_rules.add_missing_rules()
-    if "retention_policies" in names:
-        retention.add_missing_policies()
+            if name in restored:
+                database[name].insert_many(restored[name])
     written.names.clear()
+    written.by_others = False
