@@ -46,15 +46,17 @@ class BatchReport:
     moved_up: list[Wakeup] = field(default_factory=list)
     """Of other deliveries, for which a limit has room now: also other clients' and priorities'."""
 
-    def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime, is_held: bool = False) -> None:
-        """Add a wake-up for a delivery at a time. ``is_held``: with others, by an outage."""
+    def add_wakeup(
+        self, claimed: ClaimedDelivery, *, at: datetime, with_others: bool = False
+    ) -> None:
+        """Add a wake-up for a delivery at a time, at which many others may be due."""
         self.wakeups.append(
             Wakeup(
                 claimed.notification_id,
                 claimed.channel,
                 claimed.priority,
                 at,
-                pulled_for=claimed.client_id if is_held else None,
+                pulled_for=claimed.client_id if with_others else None,
             )
         )
 
@@ -141,8 +143,7 @@ def hold_or_end(not_sent: Sequence[NotSent], now: datetime, report: BatchReport)
     for unsent in not_sent:
         report.counts[unsent.status.value] += 1
         if unsent.next_attempt_at is not None:
-            is_held = unsent.hold is not None
-            report.add_wakeup(unsent.claimed, at=unsent.next_attempt_at, is_held=is_held)
+            report.add_wakeup(unsent.claimed, at=unsent.next_attempt_at, with_others=True)
             if unsent.blocked_accounts:
                 report.account_waits.append((unsent.next_attempt_at, unsent.blocked_accounts))
     # A delivery may end as expired before its expiry: the next step still has that time.

@@ -193,27 +193,34 @@ def test_pull_waits_for_the_account_and_for_no_scope_of_it(
     assert None not in {message.eta for message in queued_messages(broker)}
 
 
+@pytest.mark.parametrize("is_pause", [False, True])
 def test_one_pull_takes_what_waits_for_a_scope(
     runtime: SendingRuntime,
     broker: redis.Redis,
     fcm: ScriptedProvider,
     monkeypatch: pytest.MonkeyPatch,
+    is_pause: bool,
 ) -> None:
-    """A wake-up of its own for each would keep the queue busy when the circuit's wait ends."""
+    """A wake-up of its own for each would keep the queue busy when the wait ends."""
     monkeypatch.setattr(fcm, "scope", lambda target: target.address.partition("@")[2])
-    CircuitReporter().trip(circuit_name(fcm, "down.example"), now=NOON, retry_after=None)
+    name, seconds = circuit_name(fcm, "down.example"), FIRST_WAIT / SECOND
+    if is_pause:
+        CircuitReporter().pause(name, now=NOON, retry_after=seconds)
+    else:
+        CircuitReporter().trip(name, now=NOON, retry_after=None)
     waiting = content.Recipient(email="ada@down.example")
     documents = [accepted(recipient=waiting) for _ in range(5)]
     for document in documents:
         worker.handle_wakeup(
             runtime, [document["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon
         )
-    probed, rest = queued_messages(broker)
-    assert {probed.task, rest.task} == {wakeups.PULL}
-    open_again = NOON + FIRST_WAIT + 4 * SECOND
-    assert [probed.eta, rest.eta] == [at.isoformat() for at in (NOON + FIRST_WAIT, open_again)]
-    assert worker.pull(runtime, QUEUE, None, clock=lambda: open_again) == 5
-    assert len(fcm.seen) == 1, "the probe"
+    wait_ends, later = NOON + FIRST_WAIT, NOON + FIRST_WAIT + 4 * SECOND
+    pulls = queued_messages(broker)
+    assert {message.task for message in pulls} == {wakeups.PULL}
+    due = [wait_ends] if is_pause else [wait_ends, later]
+    assert [message.eta for message in pulls] == [at.isoformat() for at in due]
+    assert worker.pull(runtime, QUEUE, None, clock=lambda: later) == 5
+    assert len(fcm.seen) == (5 if is_pause else 1), "only a circuit needs a probe"
 
 
 def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
