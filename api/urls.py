@@ -38,6 +38,7 @@ from .recipients import views as recipients
 from .types import views as types
 
 ID = r"(?P<notification_id>[^/]{1,64})"
+KEY = r"(?P<key>[^/]{1,255})"
 USER = r"(?P<user_id>[^/]{1,128})"
 DEVICE = r"(?P<device_id>[^/]{1,64})"
 TOPIC = r"topics/(?P<topic>[^/]{1,128})"
@@ -112,6 +113,8 @@ version_1 = [
     route("notifications/cancel", "cancel-entity", post=notifications.cancel_notifications),
     route("notifications/stats", "stats", get=statistics.get_notification_stats),
     route("notifications/preview", "preview", post=notifications.preview_notification),
+    # Before those of one notification, since a key may be the name of an action.
+    route(f"notifications/by-key/{KEY}", "by-key", put=notifications.put_notification),
     route(
         f"notifications/{ID}",
         "notification",

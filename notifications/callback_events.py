@@ -114,6 +114,9 @@ def events_of(document: NotificationDocument) -> list[Event]:
 
 
 def _delivery_events(document: NotificationDocument, delivery: DeliveryDocument) -> Iterator[Event]:
+    # What is told of a replaced notification isn't what was told of the one before.
+    replaced = document.get("replaced")
+    version = f"_v{replaced['count']}" if replaced is not None else ""
     for status in _statuses_passed(delivery):
         # If the time of the status isn't stored, the time of the last write.
         at = _reached_at(delivery, status) or document["updated_at"]
@@ -125,7 +128,7 @@ def _delivery_events(document: NotificationDocument, delivery: DeliveryDocument)
         yield _event(
             document,
             EVENT_TYPES[status],
-            name=f"{delivery['channel']}_{status.value}_{number}",
+            name=f"{delivery['channel']}_{status.value}_{number}{version}",
             at=at,
             data={
                 "channel": delivery["channel"],

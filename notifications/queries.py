@@ -181,6 +181,16 @@ def pending_of_entity(
     return [document["_id"] for document in found]
 
 
+def newest_of_key(*, client_id: ObjectId, idempotency_key: str) -> list[NotificationDocument]:
+    """Return the newest two notifications that a client created with a key, newest first."""
+    wanted = {
+        "search_keys": search_key(KeyKind.IDEMPOTENCY_KEY, idempotency_key),
+        "client_id": client_id,
+    }
+    newest_first = {"created_at": -1, "_id": -1}
+    return list(NOTIFICATIONS().find(wanted).hint(SEARCH_INDEX).sort(newest_first).limit(2))
+
+
 def get_many(ids: Sequence[ObjectId]) -> list[NotificationDocument]:
     """Return notifications by ID, in no particular order."""
     return list(NOTIFICATIONS().find({"_id": {"$in": list(ids)}}))

@@ -24,6 +24,7 @@ from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifications.actions.actions import InvalidStateError
 from notifications.content.templates import UnknownVersionError, VersionConflictError
 from notifications.inbox.actions import UnknownNotificationError
+from notifications.intake.replacement import NotReplaceableError
 from notifications.intake.requests import (
     AlreadyNotifiedError,
     KeyReusedError,
@@ -257,6 +258,22 @@ ALREADY_NOTIFIED = ProblemType(
     "Duplicate notification",
     "A notification of this type already exists for this recipient and entity.",
 )
+_NOT_REPLACEABLE = "Too late to replace"
+ALREADY_SENDING = ProblemType(
+    "already_sending",
+    409,
+    _NOT_REPLACEABLE,
+    "Its sending has begun. What is still pending can be cancelled.",
+)
+ALREADY_SENT = ProblemType(
+    "already_sent", 409, _NOT_REPLACEABLE, "It was sent. Use another key for another message."
+)
+ALREADY_CANCELLED = ProblemType(
+    "already_cancelled",
+    409,
+    _NOT_REPLACEABLE,
+    "It was cancelled or deleted. Use another key.",
+)
 DUPLICATE_ITEM = ProblemType(
     "duplicate_item",
     409,
@@ -369,7 +386,15 @@ TOO_MANY_STREAMS = ProblemType("too_many_streams", 503, _UNAVAILABLE, "Stream li
 
 _STATE_TYPES = {
     problem.code: problem
-    for problem in (INVALID_STATE, RECIPIENT_SUPPRESSED, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
+    for problem in (
+        INVALID_STATE,
+        RECIPIENT_SUPPRESSED,
+        SENSITIVE_DATA_DESTROYED,
+        CONTENT_REMOVED,
+        ALREADY_SENDING,
+        ALREADY_SENT,
+        ALREADY_CANCELLED,
+    )
 }
 _TYPES_BY_STATUS = {
     problem.status: problem
@@ -440,8 +465,12 @@ def to_api_error(error: Exception, *, view: Any = None) -> ApiError:
             )
         case RepeatedItemError():
             problem = DUPLICATE_ITEM.error(index=error.first_index)
-        case InvalidStateError():
-            problem = _STATE_TYPES[error.code].error(str(error))
+        case InvalidStateError() | NotReplaceableError():
+            existing_id = getattr(error, "notification_id", None)
+            problem = replace(
+                _STATE_TYPES[error.code].error(str(error)),
+                notification_id=str(existing_id) if existing_id else None,
+            )
         case OverloadedError():
             problem = OVERLOADED.error(retry_after=int(error.retry_after.total_seconds()))
         case exceptions.APIException() | PermissionDenied() | ScopeRequiredError():

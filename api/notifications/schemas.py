@@ -199,6 +199,8 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     broadcast_id: str | None = None
     digest_id: str | None = None
     """The digest that it carries; its deliveries name the digest that they are part of."""
+    replaced_at: datetime | None = None
+    """When its client last replaced it."""
     resent_from: str | None = None
     resent_as: list[str] = []
     sent_at: OptionalTime = None
@@ -365,6 +367,7 @@ def notification_view(
         broadcast_id=_hex(document.get("broadcast_id")),
         digest_id=_hex(document.get("digest_id")),
         resent_from=_hex(document.get("resent_from")),
+        replaced_at=document["replaced"]["at"] if "replaced" in document else None,
         resent_as=[str(resend_id) for resend_id in document["resent_as"]],
         adjusted=adjusted and not is_time_hidden,
         **(dict.fromkeys(("scheduled_at", "expires_at")) if is_time_hidden else {}),

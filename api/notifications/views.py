@@ -19,7 +19,8 @@ from notifications.catalog import types
 from notifications.documents.notification import NotificationDocument
 from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
-from notifications.intake import preview
+from notifications.intake import preview, replacement
+from notifications.intake.acceptance import Acceptance
 from notifications.intake.requests import Caller, NotificationRequest
 from notifications.models import Notification
 from notifications.validation import FieldProblem, ProblemCollector, is_all, parse_channels
@@ -30,7 +31,10 @@ from ..http import idempotency_header
 from ..http.body import has_body, read_request
 from ..http.paths import NOTIFICATION_ID, found_or_404, object_id_or_404
 from ..http.problems import (
+    ALREADY_CANCELLED,
     ALREADY_NOTIFIED,
+    ALREADY_SENDING,
+    ALREADY_SENT,
     CONTENT_REMOVED,
     INVALID_STATE,
     NOT_FOUND,
@@ -102,18 +106,59 @@ def _shows_registry(request: ClientRequest) -> bool:
 )
 def create_notification(request: ClientRequest) -> Response:
     """Create a notification."""
+    caller = _caller(request, idempotency_key=idempotency_header.optional_key(request))
+    body = _read_notification(request, caller)
+    acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
+    return _accepted(request, acceptance)
+
+
+@operation(
+    scope=WRITE,
+    request=NotificationRequest,
+    response=AcceptedNotificationView,
+    status=202,
+    problems=(
+        ALREADY_NOTIFIED,
+        ALREADY_SENDING,
+        ALREADY_SENT,
+        ALREADY_CANCELLED,
+        INVALID_STATE,
+    ),
+    parameters=(idempotency_header.IN_PATH,),
+    headers={202: ("Location",)},
+    test_mode=SafeWrite.MARKED,
+    relies_on_copies=True,
+)
+def put_notification(request: ClientRequest, key: str) -> Response:
+    """Replace the notification with this idempotency key, or create it.
+
+    It keeps its `id`. The body is that of `POST /notifications`, and nothing of the earlier request
+    remains. Repeating a request has no second effect. Once sending has begun, nothing changes: 409
+    `already_sending`, `already_sent`, or `already_cancelled`, with its `notification_id`.
+    """
+    key = idempotency_header.key_in_path(key)
+    caller = _caller(request)
+    body = _read_notification(request, caller)
+    acceptance = replacement.put(body, key=key, caller=caller, now=utc_now())
+    if "replaced" in acceptance.document and not acceptance.is_replayed:
+        _record(request, acceptance.document["_id"], "Replaced.")
+    return _accepted(request, acceptance)
+
+
+def _caller(request: ClientRequest, *, idempotency_key: str | None = None) -> Caller:
     client = request.client
-    caller = Caller(
+    return Caller(
         client_id=client.id,
         request_id=request.request_id,
         traceparent=tracing.traceparent(),
-        idempotency_key=idempotency_header.optional_key(request),
+        idempotency_key=idempotency_key,
         is_test=client.is_test,
         may_ignore_limits=client.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=client.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
-    body = _read_notification(request, caller)
-    acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
+
+
+def _accepted(request: ClientRequest, acceptance: Acceptance) -> Response:
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
     shows_registry = _shows_registry(request)
     view = accepted_view(acceptance, shows_registry=shows_registry, now=utc_now())

@@ -118,6 +118,14 @@ class DeliveryDocument(TypedDict):
     failed_at: NotRequired[datetime | None]
 
 
+class ReplacementDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Replacement`."""
+
+    count: int
+    at: datetime
+    request: str
+
+
 class ErrorRecordDocument(TypedDict):
     """A stored :class:`~notifications.models.notification.ErrorRecord`."""
 
@@ -181,6 +189,7 @@ class NotificationDocument(TypedDict):
     callback_revision: NotRequired[int]
     callback_due_at: NotRequired[datetime]
     search_keys: list[str]
+    replaced: NotRequired[ReplacementDocument]
     resent_from: NotRequired[ObjectId]
     resent_as: list[ObjectId]
     sent_at: NotRequired[datetime]

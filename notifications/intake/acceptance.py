@@ -18,7 +18,7 @@ from ..inbox import wakeups as inbox_wakeups
 from ..queueing import fair_queue
 from ..validation import InvalidRequestError
 from . import idempotency, mismatches
-from .preparation import load_recipients, names_channels, prepare
+from .preparation import Prepared, load_recipients, names_channels, prepare
 from .requests import (
     AlreadyNotifiedError,
     Caller,
@@ -59,10 +59,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
-    warnings = (
-        *mismatch_warnings(prepared.mismatches),
-        *find_warnings(prepared.notification, are_channels_named=names_channels(request), now=now),
-    )
+    warnings = warnings_of(prepared, request, now=now)
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
             caller=caller,
@@ -89,9 +86,8 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         raise AlreadyNotifiedError(result.notification_id)
     enqueue_accepted([result.document], now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
-    if prepared.mismatches and not result.repeated:
-        slug = request.content.template_id or prepared.notification.type
-        mismatches.count(slug, [prepared.mismatches])
+    if not result.repeated:
+        count_mismatches(prepared, request)
     return Acceptance(
         document=result.document,
         is_replayed=result.repeated,
@@ -106,6 +102,23 @@ def check(request: NotificationRequest, *, caller: Caller, now: datetime) -> Non
     cache.confirm_copies()
     with suppress(ScopeRequiredError):
         prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
+
+
+def warnings_of(
+    prepared: Prepared, request: NotificationRequest, *, now: datetime
+) -> tuple[AcceptanceWarning, ...]:
+    """Return what is likely to go wrong with a valid request."""
+    return (
+        *mismatch_warnings(prepared.mismatches),
+        *find_warnings(prepared.notification, are_channels_named=names_channels(request), now=now),
+    )
+
+
+def count_mismatches(prepared: Prepared, request: NotificationRequest) -> None:
+    """Count where the data of a stored notification differs from its schema."""
+    if prepared.mismatches:
+        slug = request.content.template_id or prepared.notification.type
+        mismatches.count(slug, [prepared.mismatches])
 
 
 def enqueue_accepted(documents: Iterable[NotificationDocument], *, now: datetime) -> None:

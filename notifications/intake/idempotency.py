@@ -45,6 +45,11 @@ def find(*, caller: Caller, fingerprint: str) -> IdempotencyKeyDocument | None:
     return record
 
 
+def find_any(*, caller: Caller) -> IdempotencyKeyDocument | None:
+    """Return the record of a key, whatever it was used for. Raises PyMongoError."""
+    return next(iter(find_few(IDEMPOTENCY_KEYS, {"_id": record_id(caller)}, limit=1)), None)
+
+
 def _is_of(record: IdempotencyKeyDocument, fingerprint: str) -> bool:
     return encryption.is_digest_of(
         record["fingerprint"], fingerprint.encode(), associated_data=record["_id"]

@@ -279,6 +279,18 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Replacement',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('count', models.IntegerField()),
+                ('at', models.DateTimeField()),
+                ('request', models.CharField(max_length=64)),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
             name='RetentionPolicy',
             fields=[
                 ('category', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.states.Category), db_column='_id', max_length=40, primary_key=True, serialize=False)),
@@ -647,6 +659,7 @@ class Migration(migrations.Migration):
                 ('callback_revision', models.IntegerField(blank=True, null=True)),
                 ('callback_due_at', models.DateTimeField(blank=True, null=True)),
                 ('search_keys', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=300), blank=True, default=list)),
+                ('replaced', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifications.models.notification.Replacement, null=True)),
                 ('resent_from', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
                 ('resent_as', django_mongodb_backend.fields.ArrayField(base_field=django_mongodb_backend.fields.ObjectIdField(), blank=True, default=list)),
                 ('sent_at', models.DateTimeField(blank=True, null=True)),

@@ -145,6 +145,16 @@ class Delivery(EmbeddedModel):
     """When it failed, or expired while an outage held it."""
 
 
+class Replacement(EmbeddedModel):
+    """How a client replaced its notification before anything was sent."""
+
+    count = models.IntegerField()
+    at = models.DateTimeField()
+    """When it was last replaced."""
+    request = models.CharField(max_length=64)
+    """A keyed digest of the last request, by which a repeated one is known."""
+
+
 class ErrorRecord(EmbeddedModel):
     """One entry of a notification's error history."""
 
@@ -249,6 +259,8 @@ class Notification(models.Model):
     """Since when there are unpublished callback events. Missing if there are none."""
     search_keys = ArrayField(models.CharField(max_length=300), default=list, blank=True)
     """What it is found by besides its ID and its user: a letter for the kind, and the value."""
+    replaced = EmbeddedModelField(Replacement, null=True, blank=True)
+    """Missing if its client never replaced it."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_datetime()

@@ -68,7 +68,7 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
     """Store notifications and return the result of each, in order. Raises PyMongoError."""
     # An ID that is already stored counts as accepted, so that a call may be repeated after a lost
     # response.
-    documents = [_document(notification, now) for notification in new]
+    documents = [document_of(notification, now=now) for notification in new]
     if not documents:
         return []
     try:
@@ -108,6 +108,12 @@ def _resolve_conflicts(
     return results
 
 
+def find_duplicate(document: NotificationDocument) -> DuplicateEntity:
+    """Return which notification has the entity of a document that MongoDB refused."""
+    found = _existing_by_entity([document])
+    return found.get(_entity_of(document), DuplicateEntity(notification_id=None))
+
+
 def _existing_by_entity(
     documents: Sequence[NotificationDocument],
 ) -> dict[_EntityKey, DuplicateEntity]:
@@ -144,7 +150,8 @@ class _NewState(NamedTuple):
     is_waiting: bool
 
 
-def _document(new: NewNotification, now: datetime) -> NotificationDocument:
+def document_of(new: NewNotification, *, now: datetime) -> NotificationDocument:
+    """Return the document of a new notification."""
     deliveries = [_delivery(new, delivery, now) for delivery in new.deliveries]
     states = tuple([(d["status"], (d.get("next_attempt_at") or now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)

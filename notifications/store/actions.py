@@ -21,6 +21,29 @@ MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 MATCH_CANCELLABLE: Mapping[str, Any] = {"status": S.PENDING.value, "digest_epoch": None}
 UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Statuses in which a delivery can be without anything having been sent."""
+_TOUCHED: Mapping[str, Any] = {
+    "$or": [
+        {"status": {"$nin": UNSENT_STATUSES}},
+        {"attempt_count": {"$gt": 0}},
+        {"digest_epoch": {"$gt": 0}},
+    ]
+}
+MATCH_UNSENT: Mapping[str, Any] = {
+    "delivery.status": S.PENDING.value,
+    "delivery": {"$not": {"$elemMatch": _TOUCHED}},
+}
+"""Matches what :func:`is_unsent` is true of. A claim alone changes nothing: a worker that has only
+claimed a delivery can't start it once the claim is gone."""
+
+
+def is_unsent(document: NotificationDocument) -> bool:
+    """Return whether a notification will be sent, and nothing of it has been."""
+    statuses = [delivery["status"] for delivery in document["delivery"]]
+    has_begun = any(
+        delivery["attempt_count"] or delivery.get("digest_epoch")
+        for delivery in document["delivery"]
+    )
+    return S.PENDING.value in statuses and not has_begun and set(statuses) <= set(UNSENT_STATUSES)
 
 
 def cancel(
@@ -204,21 +227,13 @@ def reschedule(
     expiry relative to the send time moves with it; an absolute one must lie after ``send_at``. With
     ``is_same_local_time``, the notification keeps following the recipient's time zone.
     """
-    touched = {
-        "$or": [
-            {"status": {"$nin": UNSENT_STATUSES}},
-            {"attempt_count": {"$gt": 0}},
-            {"digest_epoch": {"$gt": 0}},
-        ]
-    }
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
     until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
     moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
     return _change(
         {
             "_id": notification_id,
-            "delivery.status": S.PENDING.value,
-            "delivery": {"$not": {"$elemMatch": touched}},
+            **MATCH_UNSENT,
             "$or": [
                 {"ttl_seconds": {"$exists": True}},
                 {"expires_at": None},

@@ -28,6 +28,7 @@ _FIELDS = (
     "callback_revision",
     "action",
     "acted_at",
+    "replaced",
 )
 
 

@@ -17,10 +17,10 @@ from notifications.broadcasts import creation
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.intake.requests import Caller
 from notifyproject.platform.audit import Unaudited
-from tests.support.clients.api import App, new_app
+from tests.support.clients.api import App, new_app, request
 from tests.support.clients.browsers import subscription
 from tests.support.clients.inbox import token as inbox_token
-from tests.support.clients.isolation_requests import BROADCAST, SAMPLES
+from tests.support.clients.isolation_requests import BROADCAST, KEY, SAMPLES
 from tests.support.clients.live_data import seed
 from tests.support.clients.routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
 from tests.support.factories import notifications as factories
@@ -60,6 +60,15 @@ def in_state_for(route: Route, app: App, named: dict[str, str]) -> dict[str, str
         if route[1] == "POST":
             assert app.put(f"/broadcasts/{own}", BROADCAST).status_code == 200
         return {**named, "broadcast": own}
+    prepare(route, app, named)
+    return named
+
+
+def prepare(route: Route, app: App, named: dict[str, str]) -> None:
+    """Let the client have what the route's action changes."""
+    if route[0] == "by-key":
+        later = request(scheduled_at=(utc_now() + timedelta(hours=1)).isoformat())
+        app.post("/notifications", later, headers={"Idempotency-Key": KEY})
     if route == ("limit", "DELETE"):
         app.put("/limits/discarded", {"max": 3, "period_seconds": 604_800})
     if route == ("recipient-limit", "DELETE"):
@@ -69,7 +78,6 @@ def in_state_for(route: Route, app: App, named: dict[str, str]) -> dict[str, str
         assert app.put("/devices", body).json()["id"] == named["browser"]
     if route[0] == "callback-replay":
         outbox.fail_pending(client_id=app.id, reason="a test")
-    return named
 
 
 def awaiting(app: App) -> str:

@@ -125,7 +125,9 @@ def _call(notifier: Notifier | AsyncNotifier, call: Case) -> Any:
     key = {"idempotency_key": call["idempotency_key"]} if "idempotency_key" in call else {}
     if "requests" in call:
         return method([call["requests"]["item"]] * call["requests"]["times"], **key)
-    given = [call[name] for name in ("type", "audience", "request", "user_id") if name in call]
+    given = [
+        call[name] for name in ("type", "audience", "key", "request", "user_id") if name in call
+    ]
     return method(*given, **call.get("fields", {}), **key)
 
 

@@ -33,8 +33,9 @@ class Page(Protocol[Item_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[View]):
-    """A POST that may be repeated: its response has the status ``accepted`` and is a ``View``."""
+    """A write that may be repeated: its response has the status ``accepted`` and is a ``View``."""
 
+    method: str = "POST"
     path: str
     body: Mapping[str, Any]
     accepted: int

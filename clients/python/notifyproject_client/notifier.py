@@ -111,6 +111,15 @@ class Notifier:
         """
         return self._call(requests.send(request, idempotency_key))
 
+    def replace(self, key: str, request: Body) -> AcceptedNotificationView:
+        """Replace the notification with this idempotency key, or create it.
+
+        It keeps its ID. Repeating a call has no second effect. Raises as ``send`` does: a
+        NotificationRejectedError with the code ``already_sending``, ``already_sent``, or
+        ``already_cancelled`` if it is too late.
+        """
+        return self._call(requests.replace(key, request))
+
     def send_many(
         self, notifications: Sequence[Body], *, idempotency_key: str | None = None
     ) -> BulkView:
@@ -180,7 +189,9 @@ class Notifier:
         backoff = Backoff(self._retry, self._clock)
         while True:
             try:
-                response = self._http.post(call.path, json=call.body, headers=call.headers)
+                response = self._http.request(
+                    call.method, call.path, json=call.body, headers=call.headers
+                )
             except httpx.TransportError as error:
                 result: View | ServiceUnavailableError = unreached(
                     error, idempotency_key=call.idempotency_key
@@ -250,6 +261,10 @@ class AsyncNotifier:
         """Send a notification, as :meth:`Notifier.send` does."""
         return await self._call(requests.send(request, idempotency_key))
 
+    async def replace(self, key: str, request: Body) -> AcceptedNotificationView:
+        """Replace a notification, as :meth:`Notifier.replace` does."""
+        return await self._call(requests.replace(key, request))
+
     async def send_many(
         self, notifications: Sequence[Body], *, idempotency_key: str | None = None
     ) -> BulkView:
@@ -307,7 +322,9 @@ class AsyncNotifier:
         backoff = Backoff(self._retry, self._clock)
         while True:
             try:
-                response = await self._http.post(call.path, json=call.body, headers=call.headers)
+                response = await self._http.request(
+                    call.method, call.path, json=call.body, headers=call.headers
+                )
             except httpx.TransportError as error:
                 result: View | ServiceUnavailableError = unreached(
                     error, idempotency_key=call.idempotency_key

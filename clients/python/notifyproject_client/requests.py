@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
+from urllib.parse import quote
 
 from .exchange import Call
 from .rest.models.accepted_notification_view import AcceptedNotificationView
@@ -75,6 +76,19 @@ def send(request: Body, idempotency_key: str | None) -> Call[AcceptedNotificatio
         accepted=202,
         view=AcceptedNotificationView.from_dict,
         idempotency_key=idempotency_key or uuid.uuid4().hex,
+    )
+
+
+def replace(key: str, request: Body) -> Call[AcceptedNotificationView]:
+    """Return the call that replaces the notification with a key. Raises ValueError for no key."""
+    if key in ("", ".", ".."):
+        raise ValueError("The key can't be a part of a path.")
+    return Call(
+        method="PUT",
+        path=f"/api/v1/notifications/by-key/{quote(key, safe='')}",
+        body=to_json(request),
+        accepted=202,
+        view=AcceptedNotificationView.from_dict,
     )
 
 

@@ -149,6 +149,16 @@ export class Notifier {
 	}
 
 	/**
+	 * Replace the notification with this idempotency key, or create it. It keeps its `id`.
+	 *
+	 * Repeating a call has no second effect. Rejects as `send` does, with the code `already_sending`,
+	 * `already_sent`, or `already_cancelled` if it is too late.
+	 */
+	async replace(key: string, request: NotificationRequest, options?: Omit<CallOptions, "idempotencyKey">): Promise<AcceptedNotificationView> {
+		return this.#post(`/notifications/by-key/${segment("key", key)}`, request, 202, "delivery", options, "PUT");
+	}
+
+	/**
 	 * Send any number of notifications, a thousand in each request. Return all results.
 	 *
 	 * A result has the `index` of its request and the notification's `id`, or an `error`: an invalid
@@ -201,8 +211,8 @@ export class Notifier {
 		} while (page.next);
 	}
 
-	async #post<T>(path: string, body: object, accepted: number, field: string, options: CallOptions = {}): Promise<T> {
-		const answer = await this.#send({ method: "POST", path, body, isRepeated: true }, options);
+	async #post<T>(path: string, body: object, accepted: number, field: string, options: CallOptions = {}, method = "POST"): Promise<T> {
+		const answer = await this.#send({ method, path, body, isRepeated: true }, options);
 		if (answer.response.status !== accepted) throw errorOf(answer, options);
 		const view = parsed(answer.text) as Record<string, unknown> | undefined;
 		if (!view || !Object.hasOwn(view, field)) throw unreadable(answer, options);

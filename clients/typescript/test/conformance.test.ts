@@ -19,6 +19,7 @@ import { playing, type Answer, type Received, type Step } from "./scripted.js";
 interface Call {
 	method: string;
 	type: string;
+	key: string;
 	fields: Record<string, never>;
 	request: { type: string };
 	requests: { item: { type: string }; times: number };
@@ -104,6 +105,8 @@ async function make(notifier: Notifier, call: Call, signal: AbortSignal): Promis
 			return notifier.notify(call.type, call.fields, options);
 		case "send":
 			return notifier.send(call.request, options);
+		case "replace":
+			return notifier.replace(call.key, call.request, { signal });
 		case "send_many":
 			return notifier.sendMany(Array<Call["request"]>(call.requests.times).fill(call.requests.item), options);
 		case "broadcast":

@@ -79,6 +79,8 @@ BROADCAST = {
 SEEN = {"fingerprint": "9f" * 32}
 DECISION = {**SEEN, "reason": "The date is wrong."}
 
+KEY = "appointment-7"
+FOR_BOB = request(recipient={"email": "bob@example.com"})
 FILE = {"type": "payment_confirmed", "name": "customers.csv", "size": 6}
 CHUNK = {"content": "ZW1haWwK"}
 
@@ -94,6 +96,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ),
     ("stats", "GET"): _nothing("/notifications/stats", results=[]),
     ("preview", "POST"): _nothing("/notifications/preview", request()),
+    ("by-key", "PUT"): _nothing(f"/notifications/by-key/{KEY}", FOR_BOB, makes=True),
     ("notification", "GET"): _own(ONE),
     ("notification", "DELETE"): _own("/notifications/{deleted}"),
     ("attempts", "GET"): _own(f"{ONE}/attempts"),
