@@ -90,6 +90,7 @@ security: machine .venv/dev
 	ALL_CASES=1 $(BIN)/python -m pytest -q tests/fuzz/test_injections.py \
 	  tests/console/test_url_permissions.py tests/console/test_state_changes.py \
 	  tests/console/test_masked_search.py tests/console/test_links_of_roles.py \
+	  tests/console/test_reauthentication.py tests/console/types/test_managed_by_code.py \
 	  tests/api/test_isolation.py tests/api/test_audit.py
 
 oidc: machine-for-tests .venv/dev

@@ -86,26 +86,29 @@ def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[Restored]:
-    """Create the test database by the real migrations, once for each xdist worker.
-
-    Yields the documents of RESTORED.
-    """
+def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Create the test database by the real migrations, once for each xdist worker."""
     with django_db_blocker.unblock():
         assert settings.DATABASES["default"]["NAME"].startswith("test_")
         written.names.clear()
-        yield {name: list(connection.database[name].find()) for name in RESTORED}
+        yield
+
+
+@pytest.fixture(scope="session")
+def _restored(_database: None) -> Restored:
+    """Return the documents of RESTORED as migrations store them."""
+    return {name: list(connection.database[name].find()) for name in RESTORED}
 
 
 @pytest.fixture
-def db(_database: Restored, django_db_blocker: Any) -> Iterator[None]:
+def db(_restored: Restored, django_db_blocker: Any) -> Iterator[None]:
     """Give a test the database with the shipped types and schedule; empty it afterwards."""
     with django_db_blocker.unblock():
         cache.clear_all()
         content_templates.clear()
         looks.clear()
         yield
-        _empty_what_was_written(restored=_database)
+        _empty_what_was_written(restored=_restored)
 
 
 @pytest.fixture

@@ -92,12 +92,12 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def db(_database: database.Restored, django_db_blocker: Any) -> Iterator[None]:
+def db(_restored: database.Restored, django_db_blocker: Any) -> Iterator[None]:
     """Share one database between all tests, because none changes the first client's data."""
     with django_db_blocker.unblock():
         types.invalidate_types()
         yield
-        database._empty_what_was_written(restored=_database)
+        database._empty_what_was_written(restored=_restored)
 
 
 @pytest.fixture(scope="module")

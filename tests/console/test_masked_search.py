@@ -76,6 +76,12 @@ def lists(client: Client) -> dict[str, str]:
     return {name: url for name, url in urls.items() if client.get(url).status_code == 200}
 
 
+def some(urls: dict[str, str]) -> dict[str, str]:
+    """Return the lists that are searched by address, and a sample of the others."""
+    others = sampled(sorted(urls.keys() - BY_ADDRESS), each=4)
+    return {name: url for name, url in urls.items() if name in BY_ADDRESS or name in others}
+
+
 def searched(url: str, text: str) -> str:
     return f"{url}?{urlencode({'q': text})}"
 
@@ -86,7 +92,7 @@ def test_roles_that_handle_addresses_find_them(role: str) -> None:
     urls = lists(client)
     found = {
         name
-        for name, url in urls.items()
+        for name, url in some(urls).items()
         if any(listed(client, searched(url, address)) for address in ADDRESSES)
     }
     assert found == BY_ADDRESS & urls.keys()
@@ -98,7 +104,7 @@ def test_viewer_confirms_no_address_in_any_list() -> None:
     urls = lists(viewer)
     assert urls.keys() >= BY_ADDRESS
     refused = set()
-    for name, url in urls.items():
+    for name, url in some(urls).items():
         # An unknown address is refused as a known one is.
         for address in (
             *(ADDRESSES if name in BY_ADDRESS else ADDRESSES[:1]),

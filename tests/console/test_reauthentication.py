@@ -25,6 +25,7 @@ from tests.support import console_urls
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.console_urls import CHANGES, FORMS, READS, REAUTHENTICATED
 from tests.support.factories.one_of_each import store_one_of_each
+from tests.support.samples import sampled
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -84,9 +85,11 @@ def test_only_the_sensitive_actions_ask_and_change_nothing_before(console: Clien
     store_one_of_each(now=utc_now())
     Group.objects.create(name="Helpers")
     asked = set()
-    for name, path in posted().items():
+    paths = posted()
+    others = sampled(sorted(paths.keys() - REAUTHENTICATED), each=4)
+    for name in [*sorted(REAUTHENTICATED), *others]:
         before = stored()
-        if ASKED in b"".join(console.post(path)).decode():
+        if ASKED in b"".join(console.post(paths[name])).decode():
             asked.add(name)
             assert stored() == before, name
     assert asked == REAUTHENTICATED
