@@ -247,7 +247,7 @@ proxy: machine .venv/dev
 	$(BIN)/python -m pytest -q -s tests/notifyproject/serving/proxy.py
 
 accessibility: machine-for-tests .venv/dev
-	ALL_CASES=1 $(BIN)/python -m pytest -q tests/browser/test_accessibility.py
+	ALL_CASES=1 $(BIN)/python -m pytest -q tests/browser
 
 screenshots: machine-for-tests .venv/dev
 	$(BIN)/python -m pytest -q tests/browser/screenshots.py

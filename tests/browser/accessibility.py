@@ -1,8 +1,14 @@
 """Accessibility violations, found by axe."""
 
+from typing import Literal
+
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
+from tests.browser.screen import Screen
+from tests.support.samples import sampled
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 REPORTED = frozenset({"moderate", "serious", "critical"})
 OPTIONS = {
     # A rule that axe leaves out by default.
@@ -30,3 +36,15 @@ def violations(page: Page) -> list[str]:
             for node in item["nodes"]
         ),
     ]
+
+
+def check(screen: Screen) -> None:
+    """Check that the page fits and has no violation, in both sizes.
+
+    Other runs do so in the other scheme.
+    """
+    for scheme in sampled(SCHEMES, each=len(SCHEMES)):
+        screen.page.emulate_media(color_scheme=scheme)
+        for size in screen.sizes():
+            assert screen.fits_now(), (scheme, size)
+            assert violations(screen.page) == [], (scheme, size)

@@ -86,11 +86,12 @@ class Screen:
 
     def fits(self) -> bool:
         """Return whether the page is no wider than the window in any size."""
+        return all(self.fits_now() for _ in self.sizes())
+
+    def fits_now(self) -> bool:
+        """Return whether the page is no wider than the window in the present size."""
         self.page.wait_for_load_state("load")
         self.wait_for_scripts()
-        return all(self._fits() for _ in self.sizes())
-
-    def _fits(self) -> bool:
         # Elements that scripts draw, such as charts, follow the window's size after a moment.
         try:
             self.page.wait_for_function(

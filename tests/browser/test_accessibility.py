@@ -14,7 +14,7 @@ from django.test import Client
 from access.models import StaffUser
 from domain.time import utc_now
 from notifications.models import Notification
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import SCHEMES, violations
 from tests.browser.screen import Screen
 from tests.support import console_urls
 from tests.support.clients.console import signed_in
@@ -24,7 +24,6 @@ from tests.support.samples import IS_WHOLE, sampled
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SAMPLE, MORE = 8, 4
 """``make test`` checks one of eight pages. ``make slow`` opens all, and axe checks one of four.
 

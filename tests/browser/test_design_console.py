@@ -11,7 +11,7 @@ from notifications.catalog.designs import Kind
 from notifications.content import design_changes, templates
 from notifications.content.design_changes import Change
 from notifications.documents.catalog import DESIGNS
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import check
 from tests.browser.screen import Screen
 from tests.support.factories.templates import publish_version
 
@@ -37,15 +37,6 @@ def store(kind: Kind, name: str, content: Any, *, by: str = "staff:tomas") -> No
     replaces = None if present is None else designs.revision_of(present)
     change = Change(kind=kind, name=name, content=content, replaces=replaces, pointer="")
     design_changes.store([change], created_by=by, now=utc_now())
-
-
-def check(screen: Screen) -> None:
-    """Check that the page fits, and has no violation, in both sizes and schemes."""
-    assert screen.fits()
-    for scheme in ("light", "dark"):
-        screen.page.emulate_media(color_scheme=scheme)
-        for _ in screen.sizes():
-            assert violations(screen.page) == []
 
 
 def mail(screen: Screen) -> FrameLocator:

@@ -13,7 +13,7 @@ from notifications.files import control, parts, repository
 from notifications.files.control import NewFileRequest
 from notifications.intake.requests import Caller
 from notifyproject.db.collections import collection
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import check
 from tests.browser.screen import Screen
 from tests.support.factories import files
 from tests.support.factories.broadcasts import run_to_completion
@@ -38,15 +38,6 @@ def spreadsheet(tmp_path: Path) -> Path:
 
 def sent() -> list[Any]:
     return list(collection("notifications").find())
-
-
-def check(screen: Screen) -> None:
-    """Check that the page fits, and has no violation, in both sizes and schemes."""
-    assert screen.fits()
-    for scheme in ("light", "dark"):
-        screen.page.emulate_media(color_scheme=scheme)
-        for _ in screen.sizes():
-            assert violations(screen.page) == []
 
 
 def work(screen: Screen, *, step: str = "columns") -> str:

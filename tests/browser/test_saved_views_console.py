@@ -1,14 +1,12 @@
 """A person saves the filters of a list, and finds them in the menu with a count."""
 
-import os
-
 import pytest
 from playwright.sync_api import expect
 
 from console.saved_views import menu
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import check
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories
 
@@ -23,18 +21,6 @@ def _failures() -> None:
     menu.forget()
     for _ in range(3):
         factories.settled(DeliveryStatus.FAILED, at=utc_now())
-
-
-def check(screen: Screen) -> None:
-    """Check that a page fits and has no violation, in both sizes and schemes."""
-    for scheme in ("light", "dark"):
-        screen.page.emulate_media(color_scheme=scheme)
-        for size in screen.sizes():
-            assert violations(screen.page) == [], (scheme, size)
-            if folder := os.environ.get("SHOTS"):
-                name = screen.page.url.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
-                screen.page.screenshot(path=f"{folder}/{name}-{scheme}-{size}.png")
-    assert screen.fits()
 
 
 def test_view_is_saved_by_the_keyboard_alone(screen: Screen) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import check
 from tests.browser.screen import Screen
 from tests.support.clients.console import register_ada
 
@@ -24,15 +24,6 @@ def _type(db: None) -> None:
 
 def sent() -> list[Any]:
     return list(collection("notifications").find())
-
-
-def check(screen: Screen) -> None:
-    """Check that the page fits, and has no violation, in both sizes and schemes."""
-    assert screen.fits()
-    for scheme in ("light", "dark"):
-        screen.page.emulate_media(color_scheme=scheme)
-        for _ in screen.sizes():
-            assert violations(screen.page) == []
 
 
 def test_a_message_is_sent_in_six_actions_from_home(screen: Screen) -> None:
