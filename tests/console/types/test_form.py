@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.forms import BaseForm
 from django.test import Client
+from django.utils.datastructures import MultiValueDict
 
 from console.types.form import NOT_ALLOWED
 from domain.channels import Channel
@@ -157,12 +159,27 @@ BAD = [
 ]
 
 
+@pytest.fixture
+def form_class(console: Client) -> type[BaseForm]:
+    return type(console.get(f"{LIST}add/").context["adminform"].form)
+
+
 @each_case("field, value, problem", BAD)
-def test_invalid_field_is_refused(console: Client, field: str, value: Any, problem: str) -> None:
+def test_invalid_field_is_refused(
+    form_class: type[BaseForm], field: str, value: Any, problem: str
+) -> None:
+    sent = GOOD | {field: value}
+    lists = {name: each if isinstance(each, list) else [each] for name, each in sent.items()}
+    form = form_class(MultiValueDict(lists))
+    assert not form.is_valid()
+    assert problem in str(form.errors)
+
+
+def test_refused_form_is_shown_and_stores_nothing(console: Client) -> None:
     before = NotificationType.objects.count()
-    response = console.post(f"{LIST}add/", GOOD | {field: value})
+    response = console.post(f"{LIST}add/", GOOD | {"max_retries": "-1"})
     assert response.status_code == 200
-    assert problem in response.content.decode()
+    assert "greater than or equal to 0" in response.content.decode()
     assert NotificationType.objects.count() == before
 
 
