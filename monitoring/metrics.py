@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
 
-from pymongo import ReplaceOne
+from pymongo import DeleteMany, ReplaceOne
 
 from notifyproject.db.collections import collection
 
@@ -100,10 +100,13 @@ def replace(
     kept_ids: dict[datetime, list[str]] = {span: [] for span in spans}
     for document in documents:
         kept_ids.setdefault(document["timestamp"], []).append(document["_id"])
-    for span, ids in kept_ids.items():
-        METRICS_AGGREGATES().delete_many(
+    removals = [
+        DeleteMany(
             {"interval": interval.value, "timestamp": span, "_id": {"$nin": ids}}, hint=INDEX
         )
+        for span, ids in kept_ids.items()
+    ]
+    METRICS_AGGREGATES().bulk_write(removals, ordered=False)
 
 
 def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
