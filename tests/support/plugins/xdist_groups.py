@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = ("tests/browser/", "tests/architecture/", "tests/notifyproject/serving/")
-"""Folders that share expensive fixtures: a Chromium, syntax trees, a web process."""
+TOGETHER = ("tests/architecture/", "tests/notifyproject/serving/")
+"""Folders that share expensive fixtures: syntax trees, a web process.
+
+The tests of the browser share a Chromium, too, but take longer than a worker has in all.
+"""
 LONG = (
     "tests/browser/",
     "tests/notifyproject/serving/",
