@@ -36,6 +36,11 @@ example_data:
 """
 
 
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 class Notify:
     """The command in a folder of its own."""
 
@@ -44,9 +49,12 @@ class Notify:
         self._key = app.key
         self.transport: httpx.BaseTransport = httpx.WSGITransport(app=application)
         self.out, self.err = "", ""
+        self.answer: str | None = None
+        """What is typed on a terminal; None: there is none."""
 
     def __call__(self, *words: str, **environment: str) -> int:
         out, err = io.StringIO(), io.StringIO()
+        answers = io.StringIO() if self.answer is None else _Terminal(self.answer)
         folder = [] if words[0] in messages.COMMANDS else ["--types", str(self.types)]
         code = command.run(
             [*words, *folder],
@@ -55,6 +63,7 @@ class Notify:
                 "NOTIFY_API_KEY": self._key,
                 **environment,
             },
+            answers=answers,
             out=out,
             err=err,
             transport=self.transport,

@@ -5,26 +5,25 @@ server; 3 for a conflict.
 """
 
 import argparse
-import difflib
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import httpx
 
-from . import files, generate, kinds, lint, messages, validate
+from . import files, generate, kinds, lint, messages, prune, validate
 from .files import FileError
 from .init import FIRST_SLUG, write_first
+from .invocation import PROMOTE, Chosen, Files, InvalidUseError, Run
 from .kinds import Item
-from .lock import NAME as LOCK
-from .lock import Lock, Synced, digest
+from .lock import digest
 from .profiles import FILE as PROFILES
 from .profiles import Profile, ProfileError, find_profile
-from .pulled import Pulled
+from .prune import Gone
 from .rules.type_rules import Finding
 from .server import ConflictError, LocalItem, RefusedError, Server, ServerError, ServerItem
 
@@ -32,7 +31,7 @@ OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
 URL, KEY, PROFILE = "NOTIFY_URL", "NOTIFY_API_KEY", "NOTIFY_PROFILE"
 DEFAULT_TYPES = Path("notify/types")
 _NAME_HELP = "a type, or such as brands/acme"
-INIT, LINT, PROMOTE, TYPES, VALIDATE = "init", "lint", "promote", "types", "validate"
+INIT, LINT, TYPES, VALIDATE = "init", "lint", "types", "validate"
 
 
 def main() -> None:
@@ -44,20 +43,22 @@ def run(
     words: Sequence[str],
     *,
     environment: Mapping[str, str] = os.environ,
+    answers: TextIO | None = None,
     out: TextIO | None = None,
     err: TextIO | None = None,
     transport: httpx.BaseTransport | None = None,
 ) -> int:
     """Run the command with these words. Return its exit code."""
     options = _parser().parse_args(words)
-    out, err = out or sys.stdout, err or sys.stderr
+    answers, out, err = answers or sys.stdin, out or sys.stdout, err or sys.stderr
     try:
         if options.command in _WITHOUT_SERVER:
             return _WITHOUT_SERVER[options.command](options, out)
         if options.command == LINT and not options.server:
             return _lint_without_server(options, out=out, err=err)
-        return _call(options, environment, out=out, err=err, transport=transport)
-    except (FileError, ProfileError, ServerError, _InvalidUseError) as error:
+        streams = {"answers": answers, "out": out, "err": err}
+        return _call(options, environment, **streams, transport=transport)
+    except (FileError, ProfileError, ServerError, InvalidUseError) as error:
         print(error, file=err)
         return INVALID_USE
 
@@ -66,27 +67,29 @@ def _call(
     options: argparse.Namespace,
     environment: Mapping[str, str],
     *,
+    answers: TextIO,
     out: TextIO,
     err: TextIO,
     transport: httpx.BaseTransport | None,
 ) -> int:
     profile = _profile(options, environment)
     if not (profile.url and profile.key):
-        raise _InvalidUseError(
+        raise InvalidUseError(
             f"Set {URL} and {KEY}, or name a profile. The key needs the scope templates:write."
         )
     if options.command in messages.COMMANDS:
         is_test_key = profile.key.startswith(messages.TEST_KEY)
         with Server(profile.url, key=profile.key, transport=transport) as server:
             return messages.run(options, server, is_test_key=is_test_key, out=out, err=err)
-    chosen = _Chosen(options.names)
+    chosen = Chosen(options.names)
     with Server(profile.url, key=profile.key, transport=transport) as server:
         return _COMMANDS[options.command](
-            _Run(
+            Run(
                 options=options,
                 server=server,
                 local=_local(options, chosen, environment, transport),
                 chosen=chosen,
+                answers=answers,
                 out=out,
                 err=err,
             )
@@ -104,7 +107,7 @@ def _profile(options: argparse.Namespace, environment: Mapping[str, str]) -> Pro
 
 def _local(
     options: argparse.Namespace,
-    chosen: "_Chosen",
+    chosen: Chosen,
     environment: Mapping[str, str],
     transport: httpx.BaseTransport | None,
 ) -> dict[str, Item]:
@@ -119,7 +122,7 @@ def _local(
 def _generate(options: argparse.Namespace, out: TextIO) -> int:
     if not any(getattr(options, language) for language in generate.LANGUAGES):
         named = " or ".join(f"--{language}" for language in generate.LANGUAGES)
-        raise _InvalidUseError(f"Name the file to write: {named}.")
+        raise InvalidUseError(f"Name the file to write: {named}.")
     is_changed = generate.generate(options, out=out)
     return DIFFERENT if is_changed and options.check else OK
 
@@ -127,7 +130,7 @@ def _generate(options: argparse.Namespace, out: TextIO) -> int:
 def _validate(options: argparse.Namespace, out: TextIO) -> int:
     folder = options.types / options.slug
     if not files.NAME.fullmatch(options.slug) or not (folder / files.DEFINITION).is_file():
-        raise _InvalidUseError(f"There is no type {options.slug}.")
+        raise InvalidUseError(f"There is no type {options.slug}.")
     found = [*validate.find_problems(files.read_type(folder), options.data)]
     for at, reason in found:
         print(f"{at}: {reason}", file=out)
@@ -141,145 +144,26 @@ def _init(options: argparse.Namespace, out: TextIO) -> int:
     return OK
 
 
-class _InvalidUseError(Exception):
-    """What the command line or the environment lacks, or names and isn't there."""
+def _wanted(run: Run, there: Mapping[str, ServerItem]) -> dict[str, ServerItem]:
+    """Return the server's chosen items, but for types that a push has disabled.
+
+    The files don't have those, and get them back if they are named, or change on the server.
+    """
+    lock = run.lock()
+    return {
+        key: present
+        for key, present in run.chosen.of(there).items()
+        if key in run.local or key in run.chosen.keys or lock.pruned(key) != present.revision
+    }
 
 
-class _Chosen:
-    """The items that the command line names; all, if it names none."""
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self.keys = keys
-
-    def of(self, items: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the chosen ones of these items."""
-        return {k: each for k, each in items.items() if not self.keys or k in self.keys}
-
-    def check(self, *known: Mapping[str, Any]) -> None:
-        """Raise _InvalidUseError for a name that none of these has."""
-        for key in self.keys:
-            if not any(key in items for items in known):
-                kind, name = kinds.kind_and_name(key)
-                raise _InvalidUseError(f"There is no {kind.name} {name}.")
-
-
-@dataclass(slots=True, kw_only=True)
-class _Files:
-    """One call of the command that needs no server."""
-
-    options: argparse.Namespace
-    local: dict[str, Item]
-    chosen: _Chosen
-    out: TextIO
-    err: TextIO
-    events: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def folder(self) -> Path:
-        """The folder of types."""
-        folder: Path = self.options.types
-        return folder
-
-    def say(self, item: Item, what: str, text: str = "") -> None:
-        """Report what happened to an item, as a line or for ``--json``."""
-        self.events.append(
-            {item.kind.name: item.name, "what": what, **({"text": text} if text else {})}
-        )
-        if not self.options.json:
-            print(f"{item.key}: {what}", file=self.out)
-            if text:
-                print(text, end="", file=self.out)
-
-    def report(self, place: str, event: Mapping[str, str]) -> None:
-        """Report what is at a place in a file."""
-        self.events.append({**event, "place": place})
-        if not self.options.json:
-            print(f"{place}: {event['what']}: {event['text']}", file=self.out)
-
-    def warn(self, text: str) -> None:
-        """Report what isn't about one item."""
-        print(text, file=self.err)
-
-    def end(self, code: int) -> int:
-        """Write what ``--json`` asks for. Return the exit code."""
-        if self.options.json:
-            print(json.dumps(self.events, ensure_ascii=False), file=self.out)
-        return code
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run(_Files):
-    """One call of the command with a server, which is to have the local items."""
-
-    server: Server
-
-    @property
-    def source(self) -> str | None:
-        """The profile of the server that has the local items, None if they are the files."""
-        return self.options.source if self.options.command == PROMOTE else None
-
-    @property
-    def place(self) -> str:
-        """Where the local items are."""
-        return f"on {self.source}" if self.source else f"in {self.folder}"
-
-    def difference(self, before: Item | None, after: Item) -> str:
-        """Return how a local item differs from the server's, both as files."""
-        return _difference(before, after, names=("server", self.source or "files"))
-
-    def three_way_difference(self, there: Item, here: Item) -> str:
-        """Return how the server's item and the local one differ from what was last the same.
-
-        Without that, return how they differ from each other.
-        """
-        known = self.lock().get(here.key)
-        base = self.pulled().get(here, known.revision) if known and not self.source else None
-        if base is None:
-            return self.difference(there, here)
-        return "".join(
-            _difference(base, side, names=("pulled", name))
-            for name, side in (("server", there), ("files", here))
-        )
-
-    def pulled(self) -> Pulled:
-        """Return what the server had, beside the folder of types."""
-        return Pulled(self.folder.parent, self.server.url)
-
-    def set_synced(self, items: Sequence[ServerItem]) -> None:
-        """Store that the files of items are those of the server. Raises FileError."""
-        pulled = self.pulled()
-        synced: dict[str, Synced] = {}
-        for each in items:
-            key = each.item.key
-            pulled.keep(each.item, each.revision)
-            synced[key] = Synced(each.revision, digest(self.local[key].content))
-        self.lock().set(synced)
-
-    def lock(self) -> Lock:
-        """Return the lock beside the folder of types."""
-        return Lock(self.folder.parent / LOCK, self.server.url)
-
-
-def _difference(before: Item | None, after: Item, *, names: tuple[str, str]) -> str:
-    one, other = before.texts if before else {}, after.texts
-    lines: list[str] = []
-    for name in sorted(one.keys() | other.keys()):
-        lines += difflib.unified_diff(
-            one.get(name, "").splitlines(keepends=True),
-            other.get(name, "").splitlines(keepends=True),
-            fromfile=f"{names[0]}/{name}",
-            tofile=f"{names[1]}/{name}",
-        )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
-def _pull(run: _Run) -> int:
+def _pull(run: Run) -> int:
     there = run.server.items()
     run.chosen.check(run.local, there)
     lock = run.lock()
     same: list[ServerItem] = []
     code = OK
-    for key, of_server in run.chosen.of(there).items():
+    for key, of_server in _wanted(run, there).items():
         item = of_server.item
         if not item.kind.pattern.fullmatch(item.name):
             raise ServerError(f"{item.name!r} is no {item.kind.name}.")
@@ -315,7 +199,7 @@ def _pull(run: _Run) -> int:
     return run.end(code)
 
 
-def _diff(run: _Run) -> int:
+def _diff(run: Run) -> int:
     there = run.server.items()
     run.chosen.check(run.local, there)
     try:
@@ -323,7 +207,8 @@ def _diff(run: _Run) -> int:
     except ConflictError:
         run.warn("Something has changed on the server meanwhile. Run the command again.")
         return run.end(CONFLICT)
-    if wanted is None:
+    except RefusedError as refused:
+        _report_refused(run, refused)
         return run.end(DIFFERENT)
     is_different = False
     for each in wanted:
@@ -332,20 +217,20 @@ def _diff(run: _Run) -> int:
             is_different = True
             text = run.difference(present.item if present else None, each.item)
             run.say(each.item, each.outcome, (present.emergencies if present else "") + text)
-    if only_there := sorted(run.chosen.of(there).keys() - run.local.keys()):
+    if only_there := sorted(_wanted(run, there).keys() - run.local.keys()):
         run.warn(f"Only on the server, and left as they are: {', '.join(only_there)}.")
     return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
 
 
 def _lint_without_server(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
-    chosen = _Chosen(options.names)
+    chosen = Chosen(options.names)
     local = kinds.read_items(options.types, chosen.keys)
-    run = _Files(options=options, local=local, chosen=chosen, out=out, err=err)
+    run = Files(options=options, local=local, chosen=chosen, out=out, err=err)
     is_all = not chosen.keys
     return _lint(run, lambda items: lint.find_without_server(items, is_all=is_all))
 
 
-def _lint_by_server(run: _Run) -> int:
+def _lint_by_server(run: Run) -> int:
     def find(local: Sequence[Item]) -> Sequence[Finding]:
         try:
             return run.server.lint([LocalItem(item, None) for item in local])
@@ -355,7 +240,7 @@ def _lint_by_server(run: _Run) -> int:
     return _lint(run, find)
 
 
-def _lint(run: _Files, find: Callable[[Sequence[Item]], Iterable[Finding]]) -> int:
+def _lint(run: Files, find: Callable[[Sequence[Item]], Iterable[Finding]]) -> int:
     run.chosen.check(run.local)
     if not run.local:
         run.warn(f"There are no types in {run.folder}.")
@@ -377,13 +262,26 @@ def _lint(run: _Files, find: Callable[[Sequence[Item]], Iterable[Finding]]) -> i
     return run.end(DIFFERENT if found else OK)
 
 
-def _push(run: _Run) -> int:
-    if run.options.force:
-        return _store(run, _revisions(run, run.server.items()))
-    return _store(run, _known_revisions(run))
+def _push(run: Run) -> int:
+    options = run.options
+    if options.prune and not (options.publish or options.dry_run):
+        raise InvalidUseError(
+            "--prune needs --publish, or --dry-run, which shows what it would do."
+        )
+    there = run.server.items() if options.force or options.prune else {}
+    replaced = _revisions(run, there) if options.force else _known_revisions(run)
+    if not options.prune:
+        return _store(run, replaced)
+    found = prune.find_gone(there, run.lock(), local=run.local, force=options.force)
+    gone = run.chosen.of({each.item.key: each for each in found})
+    code = _store(run, replaced, [*gone.values()])
+    if code == OK and not options.dry_run:
+        lost, disabled = prune.find_settled(there, run.lock(), local=run.local)
+        run.lock().set_pruned(lost, run.chosen.of(disabled))
+    return code
 
 
-def _promote(run: _Run) -> int:
+def _promote(run: Run) -> int:
     there, lock = run.server.items(), run.lock()
     if run.options.force:
         return _store(run, _revisions(run, there))
@@ -397,43 +295,67 @@ def _promote(run: _Run) -> int:
     )
 
 
-def _revisions(run: _Run, there: Mapping[str, ServerItem]) -> dict[str, str | None]:
+def _revisions(run: Run, there: Mapping[str, ServerItem]) -> dict[str, str | None]:
     """Return the present revision of each item; None: the server doesn't have it."""
     return {key: there[key].revision if key in there else None for key in run.local}
 
 
-def _known_revisions(run: _Run) -> dict[str, str | None]:
-    """Return the revision of each item when it was last that of the files; None: never."""
+def _known_revisions(run: Run) -> dict[str, str | None]:
+    """Return the revision that each item replaces, as far as the files know; None: it is new."""
     lock = run.lock()
-    return {key: known.revision if (known := lock.get(key)) else None for key in run.local}
+    return {key: lock.replaced(key) for key in run.local}
 
 
-def _store(run: _Run, replaced: Mapping[str, str | None]) -> int:
-    """Store items on the server in place of these revisions."""
-    run.chosen.check(run.local)
-    if not run.local:
+def _store(run: Run, replaced: Mapping[str, str | None], gone: Sequence[Gone] = ()) -> int:
+    """Store items on the server in place of these revisions, and take away what is gone."""
+    run.chosen.check(run.local, {each.item.key: each for each in gone})
+    # A folder without any type is more likely another folder than what is left.
+    if not run.local and not (gone and run.chosen.keys):
         run.warn(f"There are no types {run.place}.")
         return run.end(INVALID_USE)
+    send = partial(_sent, run, replaced, publish=run.options.publish)
     try:
-        stored = _sent(run, replaced, dry_run=run.options.dry_run, publish=run.options.publish)
-    except ConflictError as conflict:
-        local = [*run.local.values()]
-        located = [kinds.locate(local, pointer)[0] for pointer in conflict.pointers]
-        return run.end(_report_conflict(run, [item for item in located if item is not None]))
-    if stored is None:
+        free, used = prune.part_used(gone, partial(send, dry_run=True))
+        taken = [each.sent for each in free]
+        if free and not run.options.dry_run and not run.options.yes:
+            send(taken, dry_run=True)
+            if not _is_confirmed(run, free):
+                run.warn("Nothing was stored.")
+                return run.end(DIFFERENT)
+        stored = send(taken, dry_run=run.options.dry_run)
+    except RefusedError as refused:
+        _report_refused(run, refused)
         return run.end(DIFFERENT)
+    except ConflictError as conflict:
+        located = [kinds.locate(conflict.sent, pointer)[0] for pointer in conflict.pointers]
+        return run.end(_report_conflict(run, [item for item in located if item is not None]))
     publishes = run.options.publish and not run.options.dry_run
-    _report_stored(run, stored, publishes=publishes)
+    of_files = [each for each in stored if each.item.key in run.local]
+    _report_stored(run, of_files, publishes=publishes)
+    _report_gone(run, free, used)
     if run.source:
         # The files may have something else.
         if publishes:
             run.lock().set_promoted({each.item.key: each.revision for each in stored})
     elif publishes or all(each.outcome == "unchanged" for each in stored):
-        run.set_synced(stored)
+        run.set_synced(of_files)
+    if publishes and free:
+        disabled = {e.item.key: e.revision for e in stored if e.item.key not in run.local}
+        run.lock().set_pruned([each.item.key for each in free if each.is_removed], disabled)
     return run.end(OK)
 
 
-def _report_stored(run: _Run, stored: Sequence[ServerItem], *, publishes: bool) -> None:
+def _is_confirmed(run: Run, gone: Sequence[Gone]) -> bool:
+    """Return whether the user agrees to take items away. Raises InvalidUseError."""
+    for each in gone:
+        run.warn(f"{each.item.key}: to be {each.taken_away}")
+    if not run.answers.isatty():
+        raise InvalidUseError("Without a terminal to ask on, --prune needs --yes, or --dry-run.")
+    print(f"Take {len(gone)} away from {run.server.url}? [y/N] ", end="", file=run.err, flush=True)
+    return run.answers.readline().strip().lower() in ("y", "yes")
+
+
+def _report_stored(run: Run, stored: Sequence[ServerItem], *, publishes: bool) -> None:
     for each in stored:
         if each.outcome == "unchanged":
             continue
@@ -447,15 +369,34 @@ def _report_stored(run: _Run, stored: Sequence[ServerItem], *, publishes: bool) 
             run.say(each.item, "not published: without --publish, only texts of types are stored")
 
 
-def _report_conflict(run: _Run, changed: Sequence[Item]) -> int:
+def _report_gone(run: Run, free: Sequence[Gone], used: Sequence[tuple[Gone, str]]) -> None:
+    for each in free:
+        words = f"would be {each.taken_away}" if run.options.dry_run else each.taken_away
+        run.say(each.item, words)
+    for each, reason in used:
+        run.say(each.item, f"kept: {reason}")
+
+
+def _report_refused(run: Run, refused: RefusedError) -> None:
+    for each in refused.problems:
+        item, file, path = kinds.locate(refused.sent, each.pointer)
+        if item is None:
+            run.warn(f"{path}: {each.detail}" if path else each.detail)
+            continue
+        name = file.removeprefix(f"{item.name}/")
+        run.say(item, f"{name}: {path}: {each.detail}" if path else f"{name}: {each.detail}")
+
+
+def _report_conflict(run: Run, changed: Sequence[Item]) -> int:
     there = run.server.items()
-    for here in changed:
-        present = there.get(here.key)
+    for each in changed:
+        here, present = run.local.get(each.key), there.get(each.key)
         text = ""
         if present:
             text = present.emergencies + run.three_way_difference(present.item, here)
         last = "pull, push, or promotion" if run.source else "pull"
-        run.say(here, f"conflict: changed on the server since the last {last}", text)
+        is_gone = "" if here else ", and gone from the files"
+        run.say(each, f"conflict: changed on the server since the last {last}{is_gone}", text)
     run.warn(
         f"Nothing was stored. --force publishes what {run.source} has in place of the server's."
         if run.source
@@ -465,26 +406,23 @@ def _report_conflict(run: _Run, changed: Sequence[Item]) -> int:
 
 
 def _sent(
-    run: _Run, replaced: Mapping[str, str | None], *, dry_run: bool, publish: bool
-) -> list[ServerItem] | None:
-    """Send the files. Return the server's view of them, or None if it refuses them."""
-    local = [*run.local.values()]
-    if not local:
+    run: Run,
+    replaced: Mapping[str, str | None],
+    taken: Sequence[LocalItem] = (),
+    *,
+    dry_run: bool,
+    publish: bool,
+) -> list[ServerItem]:
+    """Send the local items, after those that are taken away. Return the server's view of them.
+
+    Raises RefusedError and ConflictError.
+    """
+    sent = [*taken, *(LocalItem(item, replaced[key]) for key, item in run.local.items())]
+    if not sent:
         return []
     note = getattr(run.options, "note", "")
     breaks = getattr(run.options, "breaking", False)
-    sent = [LocalItem(item, replaced[item.key]) for item in local]
-    try:
-        return run.server.push(sent, publish=publish, dry_run=dry_run, note=note, breaks=breaks)
-    except RefusedError as invalid:
-        for each in invalid.problems:
-            item, file, path = kinds.locate(local, each.pointer)
-            if item is None:
-                run.warn(f"{path}: {each.detail}" if path else each.detail)
-                continue
-            name = file.removeprefix(f"{item.name}/")
-            run.say(item, f"{name}: {path}: {each.detail}" if path else f"{name}: {each.detail}")
-        return None
+    return run.server.push(sent, publish=publish, dry_run=dry_run, note=note, breaks=breaks)
 
 
 _WITHOUT_SERVER = {INIT: _init, TYPES: _generate, VALIDATE: _validate}
@@ -508,6 +446,10 @@ def _parser() -> argparse.ArgumentParser:
     lint_.add_argument("--server", action="store_true", help="also what the server would refuse")
     push = commands.add_parser("push", help="store the files' types on the server")
     push.add_argument("--publish", action="store_true", help="use them for new notifications")
+    push.add_argument(
+        "--prune", action="store_true", help="remove or disable what the files no longer have"
+    )
+    push.add_argument("--yes", action="store_true", help="prune without asking")
     promote = commands.add_parser(PROMOTE, help="publish one server's types on another")
     promote.add_argument("--from", dest="source", required=True, help="the profile to read from")
     promote.add_argument("--to", dest="profile", required=True, help="the profile to publish on")

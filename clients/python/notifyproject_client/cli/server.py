@@ -21,7 +21,14 @@ class ServerError(Exception):
     """A response that isn't a success, or none."""
 
 
-class RefusedError(Exception):
+class _PointingError(Exception):
+    """An answer with pointers into the request."""
+
+    sent: Sequence[Item] = ()
+    """The items of the request, in their order."""
+
+
+class RefusedError(_PointingError):
     """The service refuses a request, with pointers into it."""
 
     def __init__(self, problems: Sequence[Finding]) -> None:
@@ -29,7 +36,7 @@ class RefusedError(Exception):
         self.problems = problems
 
 
-class ConflictError(Exception):
+class ConflictError(_PointingError):
     """Items have changed on the server, with pointers into the request."""
 
     def __init__(self, pointers: Sequence[str]) -> None:
@@ -63,6 +70,8 @@ class LocalItem:
 
     item: Item
     revision: str | None
+    is_removed: bool = False
+    """Whether it is sent without content, which removes it. A type can't be."""
 
 
 class Server:
@@ -97,7 +106,7 @@ class Server:
         note: str = "",
         breaks: bool = False,
     ) -> list[ServerItem]:
-        """Store items together. Return each as the server has or would have it.
+        """Store items together. Return each that isn't removed, as the server has or would have it.
 
         ``breaks``: their schemas may refuse what the published ones take.
 
@@ -106,7 +115,11 @@ class Server:
         body = {"publish": publish, "dry_run": dry_run, "note": note, **_lists(local)}
         if breaks:
             body["confirm_breaking"] = [each["slug"] for each in body[TYPE.folder]]
-        answer = self._send("POST", PATH, json=body)
+        try:
+            answer = self._send("POST", PATH, json=body)
+        except _PointingError as error:
+            error.sent = [each.item for each in local]
+            raise
         return [*_server_items(answer["results"], answer)]
 
     def lint(self, local: Sequence[LocalItem]) -> list[Finding]:
@@ -165,8 +178,8 @@ def _lists(local: Sequence[LocalItem]) -> dict[str, Any]:
     """Return items as the lists of a request, one for each kind."""
     lists: dict[str, list[dict[str, Any]]] = {kind.folder: [] for kind in KINDS}
     for each in local:
-        kind = each.item.kind
-        given = kind.to_request(each.item.name, each.item.content)
+        kind, name = each.item.kind, each.item.name
+        given = {"name": name} if each.is_removed else kind.to_request(name, each.item.content)
         lists[kind.folder].append({**given, "revision": each.revision})
     return dict(lists)
 
@@ -187,7 +200,8 @@ def _server_items(
         yield _server_item(TYPE, each)
     for kind in BESIDE:
         for each in beside[kind.folder]:
-            yield _server_item(kind, each)
+            if each["revision"] is not None:
+                yield _server_item(kind, each)
 
 
 def _server_item(kind: Kind, found: Mapping[str, Any]) -> ServerItem:
