@@ -234,10 +234,14 @@ def find_exposures_of_version(
 def find_unpublishable(
     type_slug: str, fields: Mapping[str, Any], number: int, *, design: Design
 ) -> list[TemplateFault]:
-    """Return why a version can't be published now: what it exposes, and partials that are gone."""
+    """Return why a version can't be published now, which could be stored once.
+
+    Its partials, its translations, and the type's example data may have changed since.
+    """
     version = templates.get_version(type_slug=type_slug, number=number)
-    _, misused = _expand_all(version.parts if version else {}, design)
-    return [*misused, *find_exposures_of_version(type_slug, fields, number, design=design)]
+    parts = version.parts if version else {}
+    faults = lint_parts(type_slug, fields, parts, design=design) if any(parts.values()) else []
+    return faults or find_exposures_of_version(type_slug, fields, number, design=design)
 
 
 def field_problem(fault: TemplateFault) -> FieldProblem:

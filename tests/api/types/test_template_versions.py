@@ -11,6 +11,7 @@ from notifications.content import templates
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pages, pointers, request
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories.templates import publish_version
 from tests.support.tables import each_case
 
 PATH = "/types/payment_confirmed/templates"
@@ -212,7 +213,7 @@ def stored(app: App) -> None:
         created_by="app:shop",
         now=utc_now(),
     )
-    assert publish(app, 1).status_code == 200
+    publish_version(type_slug="payment_confirmed", number=1, now=utc_now())
 
 
 def test_preview_shows_the_problem_of_a_stored_hostile_template(app: App, stored: None) -> None:
@@ -268,3 +269,57 @@ def test_variable_in_a_url_never_becomes_sensitive(app: App) -> None:
         {"/parts/default/body": "sensitive_in_url"},
     )
     assert app.get(path).json()["template_version"] == 2
+
+
+class TestDraftOnWhatHasChangedSince:
+    """A version is stored as it was checked, and may be published much later."""
+
+    def test_partial_that_needs_more_now(self, app: App) -> None:
+        self.store(app, partials=self.partial("{{ amount }}"))
+        create(app, {"default": {"subject": "Paid", "body": "{% render 'total' %}"}})
+        self.store(app, partials=self.partial("{{ amount }} {{ currency }}"))
+        answer = publish(app, 1)
+        assert answer.status_code == 422
+        assert pointers(answer) == {"/parts/default/body": "unknown_variable"}
+        assert answer.json()["errors"][0]["detail"] == (
+            "Line 1: The type's example data has no 'currency'. (With the partial 'total'.)"
+        )
+        assert types.get_template_version("payment_confirmed") == 0
+        self.store(app, partials=self.partial("{{ amount }}"))
+        assert publish(app, 1).status_code == 200
+
+    def test_translation_that_is_gone(self, app: App) -> None:
+        texts = {"name": "default", "texts": {"paid": "Paid", "other": "Other"}}
+        self.store(app, translations=texts)
+        create(app, {"default": {"subject": "{{ 'paid' | t }}", "body": "Paid"}})
+        self.store(app, translations=texts | {"texts": {"other": "Other"}})
+        assert pointers(publish(app, 1)) == {"/parts/default/subject": "unknown_translation"}
+
+    def test_variable_that_the_type_no_longer_has(self, app: App) -> None:
+        create(app)
+        definition = {"name": "Paid", "category": "transactional", "channels": ["email"]}
+        assert app.put("/types/payment_confirmed", definition).status_code == 200
+        assert set(pointers(publish(app, 1)).values()) == {"unknown_variable"}
+
+    def partial(self, text: str) -> dict[str, Any]:
+        return {"name": "total", "texts": {"default": {"text": text}}}
+
+    def store(self, app: App, **items: dict[str, Any]) -> None:
+        for kind, item in items.items():
+            present = {e["name"]: e["revision"] for e in app.get("/design").json()[kind]}
+            change = {**item, "revision": present.get(item["name"])}
+            answer = app.post("/design", {kind: [change]})
+            assert answer.status_code == 200, answer.content
+
+
+def test_write_that_others_always_precede_is_a_conflict(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(app)
+    definition = {"name": "Paid", "category": "transactional", "channels": ["email"]}
+    stale = types.read_type("payment_confirmed")
+    assert app.put("/types/payment_confirmed", definition).status_code == 200
+    monkeypatch.setattr(types, "read_type", lambda _slug: stale)
+    for answer in (app.put("/types/payment_confirmed", definition), publish(app, 1)):
+        assert (answer.status_code, answer.json()["code"]) == (409, "version_conflict")
+    assert types.get_template_version("payment_confirmed") == 0
