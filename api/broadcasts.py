@@ -32,7 +32,7 @@ from .http import idempotency_header, paging
 from .http.body import MAX_BYTES_BULK, read_request
 from .http.fields import view_of
 from .http.paths import found_or_404, object_id_or_404, object_id_parameter
-from .http.problems import INVALID_STATE
+from .http.problems import INVALID_STATE, VERSION_CONFLICT
 from .http.rendering import Response
 from .http.requests import ClientRequest
 from .notifications.schemas import ChannelPreviewView, channel_preview_view
@@ -335,6 +335,7 @@ _control_operation = partial(
     response=BroadcastView,
     status=202,
     max_bytes=MAX_BYTES_BULK,
+    problems=(VERSION_CONFLICT,),
     parameters=(idempotency_header.parameter(required=True),),
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
@@ -439,7 +440,7 @@ def cancel_broadcast(request: ClientRequest, broadcast_id: str) -> Response:
     request=BroadcastRequest,
     response=BroadcastView,
     max_bytes=MAX_BYTES_BULK,
-    problems=(INVALID_STATE,),
+    problems=(INVALID_STATE, VERSION_CONFLICT),
     parameters=(ID,),
     test_mode=SafeWrite.OWN,
 )

@@ -22,6 +22,7 @@ from access.clients.authentication import TestKeyError
 from callbacks.outbox import StillPendingError
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifications.actions.actions import InvalidStateError
+from notifications.catalog.designs import MovedError
 from notifications.content.templates import UnknownVersionError, VersionConflictError
 from notifications.inbox.actions import UnknownNotificationError
 from notifications.intake.replacement import NotReplaceableError
@@ -328,7 +329,7 @@ VERSION_CONFLICT = ProblemType(
     "version_conflict",
     409,
     "Concurrent update",
-    "Another version was created at the same time. Retry.",
+    "Others changed the type, its template, or the design at the same time. Retry.",
 )
 REVISION_CONFLICT = ProblemType(
     "revision_conflict",
@@ -413,7 +414,7 @@ _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, in
     ((TestKeyError,), TEST_KEY, None),
     ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),
-    ((VersionConflictError,), VERSION_CONFLICT, None),
+    ((VersionConflictError, MovedError), VERSION_CONFLICT, None),
     (
         (NoCallbackError, UnknownNotificationError, NotPushedError, UnknownVersionError),
         NOT_FOUND,
@@ -536,6 +537,6 @@ def server_error_page(request: HttpRequest) -> HttpResponse:
     It comes from where no handler of the API is: middleware, the console, pages, and probes.
     """
     error = sys.exc_info()[1]
-    if isinstance(error, STORE_ERRORS):
+    if isinstance(error, (*STORE_ERRORS, MovedError)):
         return error_page(to_api_error(error), request)
     return error_page(INTERNAL_ERROR.error(), request)

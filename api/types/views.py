@@ -99,7 +99,12 @@ def get_type(_request: ClientRequest, slug: str) -> Response:
 
 
 @operation(
-    scope=TEMPLATES, request=TypeRequest, response=TypeView, also_status=201, parameters=(SLUG,)
+    scope=TEMPLATES,
+    request=TypeRequest,
+    response=TypeView,
+    also_status=201,
+    problems=(VERSION_CONFLICT,),
+    parameters=(SLUG,),
 )
 def put_type(request: ClientRequest, slug: str) -> Response:
     """Create or replace a type; 201 for a new one.
@@ -116,7 +121,7 @@ def put_type(request: ClientRequest, slug: str) -> Response:
     """
     check = partial(definitions.validate_type, slug, before=types.read_type(slug))
     body = read_request(request, TypeRequest, check=check)
-    return type_writes.repeat(partial(_put_type, request, slug, body))
+    return designs.repeat(partial(_put_type, request, slug, body))
 
 
 def _put_type(request: ClientRequest, slug: str, body: TypeRequest) -> Response:
@@ -192,21 +197,27 @@ def get_template_version(_request: ClientRequest, slug: str, number: str) -> Res
 @operation(
     scope=TEMPLATES,
     response=TemplateVersionView,
-    problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
+    problems=(
+        MALFORMED_JSON,
+        TOO_LARGE,
+        UNSUPPORTED_MEDIA_TYPE,
+        VALIDATION_FAILED,
+        VERSION_CONFLICT,
+    ),
     parameters=(SLUG, NUMBER),
 )
 def publish_template_version(request: ClientRequest, slug: str, number: str) -> Response:
     """Publish a template version. New notifications use it; 0 is the built-in one.
 
-    A version that puts a variable into a URL that has become sensitive since is refused, and one
-    that renders a partial that is gone.
+    A version that couldn't be stored now is refused: its partials, its translations, or the type
+    may have changed since.
     """
     try:
         read_request(request, EmptyRequest)
     except ApiError as problem:
         if problem.type is not EMPTY_BODY:
             raise
-    type_writes.repeat(partial(_publish, slug, int(number)))
+    designs.repeat(partial(_publish, slug, int(number)))
     _record(request, slug, f"Template version {int(number)} published.")
     return Response(_version_view_or_404(slug, number))
 

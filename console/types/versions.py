@@ -18,6 +18,7 @@ from domain.time import utc_now
 from domain.type_rules import Finding
 from notifications import validation
 from notifications.catalog import designs, types, whatsapp_templates
+from notifications.catalog.designs import MovedError
 from notifications.catalog.emergencies import is_managed_by_code
 from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
 from notifications.content import linting, templates, type_files, type_lint, type_writes
@@ -39,6 +40,7 @@ from ..texts.labels import CHANNELS
 from ..widgets import names
 from ..widgets.actions import not_found, record_change, render_page, require_post
 from ..widgets.links import TYPE, url_of_design_item
+from ..widgets.lists import OVERTAKEN
 from ..widgets.panels import email_document
 from . import diff, emergencies, version_form
 from . import preview as template_preview
@@ -258,7 +260,11 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
 
 def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Publish a version for new notifications; POST only."""
-    return type_writes.repeat(partial(_publish, request, slug, number, admin))
+    try:
+        return designs.repeat(partial(_publish, request, slug, number, admin))
+    except MovedError:
+        messages.error(request, f"Not published. {OVERTAKEN}")
+        return HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
 
 
 def _publish(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:

@@ -37,6 +37,7 @@ from .search import pasted
 
 COUNT_CAP = 10_000
 COUNT_SECONDS = 0.5  # Time limit of a count. After it, the page shows no exact count
+OVERTAKEN = "Others changed the same at the same time. Try again."
 FORM_ATTEMPTS = 10  # Of a save that others precede each time
 PAGE_SECONDS = 5.0
 MAX_SEARCH = 400  # Characters, more than any address; MongoDB fails at 32 KB
@@ -297,22 +298,22 @@ class ConsoleAdmin(ModelAdmin):
             data |= {"title": self.object_title(shown), "subtitle": None}
         return response
 
-    def changeform_view(self, *args: Any, **options: Any) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
         """Show or store a form; again, if another user or client was faster.
 
         The form then finds what was stored after its check, and names it beside what was entered.
         """
         shown: HttpResponse
-        for _ in range(FORM_ATTEMPTS - 1):
+        for _ in range(FORM_ATTEMPTS):
             try:
-                shown = super().changeform_view(*args, **options)
+                shown = super().changeform_view(request, *args, **options)
             except (DatabaseError, DuplicateKeyError, OvertakenError) as error:
                 if not _was_overtaken(error):
                     raise
             else:
                 return shown
-        shown = super().changeform_view(*args, **options)
-        return shown
+        messages.error(request, f"Not saved. {OVERTAKEN}")
+        return HttpResponseRedirect(request.get_full_path())
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any

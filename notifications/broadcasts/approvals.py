@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 from bson import ObjectId
 from django.conf import settings
+from pymongo.client_session import ClientSession
 
 from access import actors
 from access.actors import Actor
@@ -20,7 +21,9 @@ from notifications.documents.broadcasts import ApprovalDocument, BroadcastDocume
 from .. import staff_messages
 from ..actions.actions import InvalidStateError
 from ..catalog import designs, types
+from ..catalog.designs import UnknownBrandError
 from ..files.enumeration import first_good_row
+from ..validation import FieldProblem, InvalidRequestError
 from . import audiences, control, repository
 from .fingerprint import PROGRESS, fingerprint_of
 from .repository import BroadcastLease
@@ -39,6 +42,7 @@ GROWN_SINCE_APPROVAL = "The audience has grown far beyond what was approved."
 MARGIN = 100
 """Recipients that join between an approval and its sending, besides a tenth of the approved."""
 LOCKED = "Its type can't be broadcast any more: it is disabled, critical, or has secrets."
+UNKNOWN_BRAND = FieldProblem("/brand", "unknown_brand", "Unknown brand.")
 BRAND_REMOVED = "Its brand {} was removed: change it first."
 ONE_FILE = "A file is sent by a broadcast of its own: create one."
 CHANGED = "The broadcast, its type, or its template has changed since the approval."
@@ -88,9 +92,6 @@ def submit(broadcast_id: ObjectId, *, by: Actor, now: datetime) -> BroadcastDocu
         raise InvalidStateError("Its expiry has passed: change it first.")
     if _is_locked(document):
         raise InvalidStateError(LOCKED)
-    if (brand := request_of(document).brand) not in (None, *designs.current().brands):
-        # While it was expired, nothing kept its brand.
-        raise InvalidStateError(BRAND_REMOVED.format(brand))
     if (file_id := document.get("file_id")) is not None:
         first_good_row(file_id)
     approval = _asked(
@@ -99,19 +100,26 @@ def submit(broadcast_id: ObjectId, *, by: Actor, now: datetime) -> BroadcastDocu
         revision=document["approval"]["revision"] + 1,
         now=now,
     )
-    return _written(
-        repository.write_approval(
-            document, B.AWAITING_APPROVAL, approval=approval, due_at=now, now=now
-        ),
-        at=now,
-        now=now,
-    )
+
+    def write(session: ClientSession | None) -> BroadcastDocument | None:
+        return repository.write_approval(
+            document, B.AWAITING_APPROVAL, approval=approval, due_at=now, session=session, now=now
+        )
+
+    brand = request_of(document).brand
+    try:
+        submitted = designs.store_with_brand(brand, write)
+    except UnknownBrandError:
+        # While it was expired, nothing kept its brand.
+        raise InvalidStateError(BRAND_REMOVED.format(brand)) from None
+    return _written(submitted, at=now, now=now)
 
 
 def change(new: BroadcastDocument, *, by: Actor, now: datetime) -> BroadcastDocument:
     """Give a broadcast that hasn't begun other content, and make it a draft.
 
-    ``new`` is a valid broadcast with its ID. Raises LookupError or InvalidStateError.
+    ``new`` is a valid broadcast with its ID. Raises LookupError, InvalidStateError, or
+    InvalidRequestError if its brand was removed meanwhile.
     """
     document = _with_approval(new["_id"], CHANGEABLE)
     if "started_at" in document:
@@ -126,17 +134,22 @@ def change(new: BroadcastDocument, *, by: Actor, now: datetime) -> BroadcastDocu
     if size is not None:
         content["audience_size"] = size
     gone = [name for name in document if name not in {*PROGRESS, *content, "_id"}]
-    return _written(
-        repository.write_approval(
+
+    def write(session: ClientSession | None) -> BroadcastDocument | None:
+        return repository.write_approval(
             document,
             B.DRAFT,
             approval=_draft(document["approval"], also=by.keys),
             content=content,
             removed=gone if size is not None else [*gone, "audience_size"],
+            session=session,
             now=now,
-        ),
-        now=now,
-    )
+        )
+
+    try:
+        return _written(designs.store_with_brand(new["request"].get("brand"), write), now=now)
+    except UnknownBrandError:
+        raise InvalidRequestError([UNKNOWN_BRAND]) from None
 
 
 def approve(

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 from bson import ObjectId
+from pymongo.client_session import ClientSession
 from pymongo.errors import DuplicateKeyError
 
 from access import actors
@@ -17,7 +18,8 @@ from notifications.store.new_notifications import NewNotification
 from recipients import topics
 from recipients.topics import TOPIC
 
-from ..catalog import types
+from ..catalog import designs, types
+from ..catalog.designs import UnknownBrandError
 from ..files import repository as files
 from ..files.enumeration import FileRemovedError, first_good_row
 from ..intake import idempotency
@@ -114,8 +116,14 @@ def _store(
     elif author is not None:
         # It may outgrow the policy, and then wait for another person.
         document["authors"] = sorted(author.keys)
+
+    def insert(session: ClientSession | None) -> None:
+        BROADCASTS().insert_one(document, session=session)
+
     try:
-        BROADCASTS().insert_one(document)
+        designs.store_with_brand(document["request"].get("brand"), insert)
+    except UnknownBrandError:
+        raise InvalidRequestError([approvals.UNKNOWN_BRAND]) from None
     except DuplicateKeyError:
         # A concurrent call with the same idempotency key, or another broadcast of the file.
         stored = repository.get(broadcast_id) or document

@@ -8,6 +8,7 @@ from typing import Any
 import pymongo
 from bson import ObjectId
 from pymongo import ReturnDocument
+from pymongo.client_session import ClientSession
 from pymongo.errors import PyMongoError
 
 from domain.pacing import Pacing
@@ -225,6 +226,7 @@ def write_approval(
     due_at: datetime | None = None,
     is_ended: bool = False,
     where: Mapping[str, Any] | None = None,
+    session: ClientSession | None = None,
     now: datetime,
 ) -> BroadcastDocument | None:
     """Write what a person did about an approval. Return the broadcast.
@@ -256,6 +258,7 @@ def write_approval(
         },
         {"$set": fields, "$unset": dict.fromkeys(gone, "")},
         return_document=ReturnDocument.AFTER,
+        session=session,
     )
 
 

@@ -7,13 +7,13 @@ sent later is what was there then, as with the version of its template.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
-from typing import Annotated, Any
+from functools import lru_cache, partial
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +27,8 @@ from notifyproject.platform.cache import SharedCache
 from ..documents.catalog import DESIGNS, DesignDocument
 from ..models.catalog import NAME_LENGTH, SLUG_LENGTH
 
+MAX_ATTEMPTS = 100
+"""Of a write that others precede each time."""
 MAX_CACHED_DESIGNS = 64
 MAX_FOOTER = 500
 MAX_LOGO_WIDTH = 480
@@ -42,6 +44,7 @@ Mailbox = Annotated[str, Meta(min_length=3, max_length=MAX_MAILBOX)]
 AccountName = Annotated[str, Meta(min_length=1, max_length=MAX_ACCOUNT)]
 Colour = Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z", examples=["#4f46e5"])]
 ImageUrl = Annotated[str, Meta(min_length=1, max_length=2048)]
+T = TypeVar("T")
 Texts = Mapping[str, Mapping[str, str]]
 """The texts of a partial by language and kind."""
 
@@ -192,7 +195,11 @@ class UnknownBrandError(LookupError):
     """There is no such brand."""
 
 
-class DesignMovedError(Exception):
+class MovedError(Exception):
+    """What is to be stored was checked with something that has changed since. Nothing is stored."""
+
+
+class DesignMovedError(MovedError):
     """There is a newer design than what was checked with it, or something else relies on it now."""
 
 
@@ -252,6 +259,41 @@ def rely_on(design: Design, *, session: ClientSession) -> None:
     if newest is not None and newest["_id"] != design.number:
         raise DesignMovedError
     DESIGNS().update_one({"_id": design.number}, _TOUCH, session=session)
+
+
+def repeat(attempt: Callable[[], T]) -> T:
+    """Return what an attempt returns, which reads, checks, and stores.
+
+    It begins anew if another write precedes it. Raises MovedError if one always does.
+    """
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except MovedError:
+            continue
+    return attempt()
+
+
+def store_with_brand(brand: str | None, write: Callable[[ClientSession | None], T]) -> T:
+    """Return what a write returns, which stores what names a brand that isn't removed meanwhile.
+
+    Without a brand, it isn't in a transaction. Raises UnknownBrandError, and MovedError if the
+    design always changes first.
+    """
+    return write(None) if brand is None else repeat(partial(_store_with_brand, brand, write))
+
+
+def _store_with_brand(brand: str, write: Callable[[ClientSession], T]) -> T:
+    design = read_newest()
+    if brand not in design.brands:
+        raise UnknownBrandError
+
+    def write_and_rely(session: ClientSession) -> T:
+        rely_on(design, session=session)
+        return write(session)
+
+    with DESIGNS().database.client.start_session() as session:
+        return session.with_transaction(write_and_rely)
 
 
 def give_up(design: Design, *, session: ClientSession) -> None:

@@ -1,13 +1,13 @@
 """Writes of a type as it was checked: with the type as it was then, and the design that it uses."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from pymongo.client_session import ClientSession
 
 from ..catalog import designs, types
-from ..catalog.designs import Design, DesignMovedError
+from ..catalog.designs import Design, DesignMovedError, MovedError
 from ..documents.catalog import (
     NOTIFICATION_TYPES,
     TEMPLATE_VERSIONS,
@@ -17,25 +17,9 @@ from ..documents.catalog import (
 from . import looks, templates
 from .templates import SHIPPED_VERSION, UnknownVersionError
 
-MAX_ATTEMPTS = 100
-T = TypeVar("T")
 
-
-class TypeMovedError(Exception):
+class TypeMovedError(MovedError):
     """The type, or the design that it uses, has changed since what is stored was checked."""
-
-
-def repeat(attempt: Callable[[], T]) -> T:
-    """Return what an attempt returns, which reads, checks, and stores a type.
-
-    It begins anew if another write precedes it. Raises TypeMovedError if one always does.
-    """
-    for _ in range(MAX_ATTEMPTS - 1):
-        try:
-            return attempt()
-        except TypeMovedError:
-            continue
-    return attempt()
 
 
 def store(

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from bson import ObjectId
 from django.test import Client
 
+from domain.states import BroadcastStatus
 from domain.time import utc_now
 from notifications.catalog import designs, types
 from notifications.catalog.designs import DesignMovedError, Kind
 from notifications.content import design_changes, type_writes
 from notifications.content.design_changes import Change
 from notifications.content.type_writes import TypeMovedError
+from notifications.documents.broadcasts import BROADCASTS
 from notifications.documents.catalog import DESIGNS
 from notifications.validation import InvalidRequestError
 from tests.console.types.test_managed_by_code import SETTINGS
@@ -48,6 +51,11 @@ ITEMS = {
     "partials": {"name": "footer", "texts": {"default": {"text": "Acme"}}},
     "translations": {"name": "default", "texts": {"sorry": "We are sorry."}},
 }
+BROADCAST = {
+    "type": SLUG,
+    "audience": {"all": True},
+    "data": {"parcel": "77"},
+}
 NAMED = {"brands": {"brand": "acme"}, "layouts": {"layout": "main"}}
 EMPTY = {"brands": "brand", "layouts": "html", "partials": "texts", "translations": "texts"}
 
@@ -79,6 +87,42 @@ def by_publish_button(app: App, console: Client, kind: str) -> bool:
     url = f"/admin/notifications/notificationtype/{SLUG}/templates/2/publish/"
     console.post(url)
     return types.get_template_version(SLUG) == 2
+
+
+def by_new_broadcast(app: App) -> bool:
+    return app.post("/broadcasts", BROADCAST | NAMED["brands"]).status_code == 202
+
+
+def by_changed_broadcast(app: App) -> bool:
+    return app.put(f"/broadcasts/{awaiting(app)}", BROADCAST | NAMED["brands"]).status_code == 200
+
+
+def by_submitted_broadcast(app: App) -> bool:
+    return app.post(f"/broadcasts/{awaiting(app)}/submit").status_code == 202
+
+
+def awaiting(app: App) -> str:
+    """The ID of the only broadcast."""
+    (found,) = app.get("/broadcasts").json()["results"]
+    return str(found["id"])
+
+
+def no_broadcast(app: App) -> None:
+    """Store none."""
+
+
+def unbranded_broadcast(app: App) -> None:
+    """Store one that awaits an approval."""
+    answer = app.post("/broadcasts", BROADCAST)
+    assert answer.status_code == 202, answer.content
+
+
+def expired_broadcast(app: App) -> None:
+    """Store one with the brand, about which nobody decided."""
+    answer = app.post("/broadcasts", BROADCAST | NAMED["brands"])
+    assert answer.status_code == 202, answer.content
+    expired = {"$set": {"status": BroadcastStatus.EXPIRED.value}}
+    BROADCASTS().update_one({"_id": ObjectId(awaiting(app))}, expired)
 
 
 def remove(app: App, kind: str) -> bool:
@@ -120,6 +164,30 @@ def test_of_a_use_and_a_removal_at_once_one_is_refused(
         assert is_used != is_removed
         is_there = bool(app.get("/design").json()[kind])
         assert is_there == is_used
+
+
+@pytest.mark.parametrize(
+    ("use", "prepare"),
+    [
+        (by_new_broadcast, no_broadcast),
+        (by_changed_broadcast, unbranded_broadcast),
+        (by_submitted_broadcast, expired_broadcast),
+    ],
+)
+def test_of_a_broadcast_with_a_brand_and_its_removal_at_once_one_is_refused(
+    app: App, use: Callable[[App], bool], prepare: Callable[[App], object]
+) -> None:
+    assert app.put(f"/types/{SLUG}", DEFINITION | {"approval": {"above": 0}}).status_code == 201
+    parts = {"default": PLAIN}
+    assert app.post(f"/types/{SLUG}/templates", {"parts": parts}).status_code == 201
+    assert app.post(f"/types/{SLUG}/templates/versions/1/publish").status_code == 200
+    for _ in range(TURNS):
+        BROADCASTS().delete_many({})
+        if not app.get("/design").json()["brands"]:
+            assert app.post("/design", {"brands": [ITEMS["brands"]]}).status_code == 200
+        prepare(app)
+        is_used, is_removed = at_once(partial(use, app), partial(remove, app, "brands"))
+        assert is_used != is_removed
 
 
 def test_neither_is_stored_on_what_the_other_has_changed_since_the_check(app: App) -> None:

@@ -479,3 +479,27 @@ def test_older_version_is_rolled_back_to(console: Client) -> None:
     assert labels == newer | dict.fromkeys(("Version 1", "Built-in"), "Roll back")
     console.post(f"{VERSIONS}1/publish/")
     assert types.get_template_version(SLUG) == 1
+
+
+class TestOthersAreFasterEachTime:
+    """What is stored is never what the form or the button was checked with."""
+
+    @pytest.fixture(autouse=True)
+    def _stale(self, console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        stored()
+        stale = types.read_type(SLUG)
+        types.define_type(SLUG, {"description": "By another."}, now=utc_now())
+        monkeypatch.setattr(types, "read_type", lambda _slug: stale)
+
+    def test_publication_says_so(self, console: Client) -> None:
+        shown = console.post(f"{page(SLUG, 1)}publish/", follow=True).content.decode()
+        assert "Not published. Others changed the same at the same time. Try again." in shown
+        assert types.get_template_version(SLUG) == 0
+
+    def test_form_says_so(self, console: Client) -> None:
+        form = console.get(page(SLUG)).context["adminform"].form
+        data = {name: value for name, value in form.initial.items() if value is not None}
+        data |= {"name": "New", "example_data": "{}", "schema": "", "approved_templates": "[]"}
+        shown = console.post(page(SLUG), data, follow=True).content.decode()
+        assert "Not saved. Others changed the same at the same time. Try again." in shown
+        assert types.get_type(SLUG).name != "New"

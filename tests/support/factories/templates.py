@@ -19,4 +19,4 @@ def publish_version(
             type_slug, number, before=before, design=design, now=now, emergency=emergency
         )
 
-    type_writes.repeat(publish)
+    designs.repeat(publish)
