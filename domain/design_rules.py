@@ -5,6 +5,7 @@ As the rules of types, they are run by the service and, from a copy, by ``notify
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,8 @@ from .type_rules import OWN_LANGUAGE, Finding, Parts, Rule, find_in_source
 
 HTML = "html"
 """The form of a partial's text that stands in HTML."""
+_HIDDEN = re.compile(r"\{%-?\s*(comment|raw)\s*-?%\}.*?\{%-?\s*end\1\s*-?%\}", re.DOTALL)
+_CHARACTER = re.compile(r"[^\n]")
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 _RENDERED = re.compile(r"\{%-?\s*render\s+(?:'([^']*)'|\"([^\"]*)\")")
 
@@ -59,6 +62,46 @@ def find_in_translations(language: str, all_texts: Mapping[str, Any]) -> list[Fi
     own = dict(messages.flat(as_mapping(all_texts.get(language))))
     found = (*_find_untranslated(language, own, all_texts), *_find_plurals(language, own))
     return [*islice(found, MAX_FOUND)]
+
+
+def find_unknown_keys(texts: Parts, all_texts: Mapping[str, Any]) -> list[Finding]:
+    """Return the translations that texts show, and that no language of their readers has.
+
+    ``texts`` are by language and part, and so are the pointers. Without any translations, none is
+    unknown: they may be elsewhere.
+    """
+    found = (
+        replace(finding, pointer=f"/{language}/{part}")
+        for language, by_part in (texts.items() if all_texts else ())
+        for part, source in by_part.items()
+        for finding in _find_unknown_keys(source, language, all_texts)
+    )
+    return [*islice(found, MAX_FOUND)]
+
+
+def _find_unknown_keys(
+    source: str, language: str, all_texts: Mapping[str, Any]
+) -> Iterator[Finding]:
+    used = [*messages.used_keys(_HIDDEN.sub(_blank, source))]
+    # A text of another region is shown rather than none.
+    near = [
+        name
+        for name in (all_texts if used else ())
+        if name == OWN_LANGUAGE or name.partition("-")[0] == language.partition("-")[0]
+    ]
+    known = {key for name in near for key, _ in messages.flat(as_mapping(all_texts[name]))}
+    for key, index in used:
+        if key not in known:
+            yield Finding(
+                code=Rule.UNKNOWN_TRANSLATION,
+                pointer="",
+                line=source.count("\n", 0, index) + 1,
+                detail=messages.unknown_reason(key, as_mapping(all_texts.get(OWN_LANGUAGE))),
+            )
+
+
+def _blank(found: re.Match[str]) -> str:
+    return _CHARACTER.sub(" ", found[0])
 
 
 def _find_untranslated(

@@ -8,6 +8,7 @@ ignored. The command ``notify lint`` has a copy of this module.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +28,9 @@ _SELECTOR = re.compile(r"\s*([^\s{}',#]{1,64})\s*\{")
 _END = re.compile(r"\s*\}")
 _EXACT = re.compile(r"=(?:0|[1-9][0-9]{0,8})", re.ASCII)
 _LIKE_ARGUMENT = re.compile(r"\{\s*[A-Za-z_]\w*\s*[,}]")
+
+
+_USE = re.compile(r"""\{\{-?\s*('[^']*'|"[^"]*")\s*\|\s*t\b""")
 
 
 class MessageError(ValueError):
@@ -89,6 +93,19 @@ def flat(texts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield from flat(inner, f"{key}.")
         else:
             yield key, inner
+
+
+def used_keys(source: str) -> Iterator[tuple[str, int]]:
+    """Yield the key of each message that a template shows, and its place in the source."""
+    for found in _USE.finditer(source):
+        yield found[1][1:-1], found.start()
+
+
+def unknown_reason(key: str, texts: Mapping[str, Any]) -> str:
+    """Return why a key has no message, which isn't in these texts of the default language."""
+    near = get_close_matches(key, [known for known, _ in flat(texts)], n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"The default language has no translation {key!r}.{hint}"
 
 
 def _pieces(message: Message) -> Iterator[str | Argument | Number | Choice]:

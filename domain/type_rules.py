@@ -54,6 +54,7 @@ class Rule(StrEnum):
 
     SYNTAX = "syntax"
     UNKNOWN_VARIABLE = "unknown_variable"
+    UNKNOWN_TRANSLATION = "unknown_translation"
     MISSING_TRANSLATION = "missing_translation"
     MISSING_PLURAL_FORM = "missing_plural_form"
     LONG_PUSH = "long_push"

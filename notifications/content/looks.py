@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +13,7 @@ from domain.channels import Channel
 from domain.content import Look
 from domain.languages import is_right_to_left
 from domain.mailboxes import Mailbox, parse_mailbox
-from domain.messages import flat
+from domain.messages import unknown_reason
 from notifyproject import lockstep
 
 from ..catalog import designs
@@ -196,11 +195,8 @@ def _find_translation(design: Design, key: str, languages: Sequence[str]) -> Tra
         if (text := design.translation(key, language)) is not None:
             is_own = language == DEFAULT_LANGUAGE
             return Translation(text, settings.LANGUAGE_CODE if is_own else language)
-    known = [known for known, _ in flat(design.translations.get(DEFAULT_LANGUAGE, {}))]
-    near = get_close_matches(key, known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    reason = f"The default language has no translation {key!r}.{hint}"
-    raise TemplateError(translations.UNKNOWN, reason)
+    own = design.translations.get(DEFAULT_LANGUAGE, {})
+    raise TemplateError(translations.UNKNOWN, unknown_reason(key, own))
 
 
 def find_partial(design: Design, name: str, kind: TextKind, language: str | None) -> str | None:

@@ -20,7 +20,6 @@ from .source import MAX_SOURCE, Kind, Piece, after, before
 FAULT = "translation"
 UNKNOWN = "unknown_translation"
 _HAS_CALL = re.compile(r"\|\s*t\b")
-_KEY = re.compile(rf"({STRING})\s*\|\s*t\b")
 _STRINGS = re.compile(STRING)
 _CALL = re.compile(rf"\{{\{{-?\s*({STRING})\s*\|\s*t\s*(?::([\s\S]*?))?\s*-?\}}\}}\Z", re.ASCII)
 _EXPECTED = "Expected {{ 'order.title' | t }}, or with values {{ 'order.items' | t: count: n }}."
@@ -46,7 +45,7 @@ def has_translations(source: str) -> bool:
 
 def keys_of(source: str) -> frozenset[str]:
     """Return the keys of all translations that a source may have."""
-    return frozenset(found[1][1:-1] for found in _KEY.finditer(source))
+    return frozenset(key for key, _ in messages.used_keys(source))
 
 
 def expand(expanded: Expanded, find: FindTranslation, *, escape: Escape | None) -> Expanded:

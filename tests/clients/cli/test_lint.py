@@ -215,3 +215,61 @@ def test_contrast_is_not_rounded_up_to_what_is_enough() -> None:
     (found,) = design_rules.find_in_brand({"colours": {"light": palette}})
     assert found.pointer == "/brand/colours/light/accent"
     assert "4.47:1" in found.detail
+
+
+class TestUnknownTranslations:
+    """Keys that neither the language of a text, in any region, nor the default one has."""
+
+    @pytest.mark.parametrize(
+        ("place", "text", "translations"),
+        [
+            ("body.txt:1", "{{ 'lost' | t }}", "translations/pt.yaml"),
+            ("pt/body.txt:2", "Oh\n{{- 'lost' | t: n: 2 -}}", "translations/fr.yaml"),
+            ("partials/sorry.pt.txt:1", "{{ 'lost' | t }}", "translations/fr.yaml"),
+            ("layouts/main.html:1", "{{ content }}{{ 'lost' | t }}", "translations/pt.yaml"),
+        ],
+    )
+    def test_are_found_by_line(
+        self, place: str, text: str, translations: str, tmp_path: Path
+    ) -> None:
+        found, _ = self.found(tmp_path, place.partition(":")[0], text, translations)
+        folder = tmp_path if place.startswith(BESIDE) else tmp_path / "types" / SLUG
+        assert found == [f"{folder / place}: unknown_translation"]
+
+    @pytest.mark.parametrize(
+        ("name", "text", "translations"),
+        [
+            ("body.txt", "{{ 'lost' | t }}", "translations/default.yaml"),
+            ("pt/body.txt", "{{ 'lost' | t }}", "translations/pt-BR.yaml"),
+            ("body.txt", "{% raw %}{{ 'lost' | t }}{% endraw %}", "translations/pt.yaml"),
+            ("body.txt", "{{ 'lost' | t }}", "brands/acme.yaml"),  # No file has translations.
+        ],
+    )
+    def test_others_are_not(self, name: str, text: str, translations: str, tmp_path: Path) -> None:
+        assert self.found(tmp_path, name, text, translations) == ([], [])
+
+    def test_named_items_alone_say_nothing_of_others(self, tmp_path: Path) -> None:
+        self.found(tmp_path, "body.txt", "{{ 'lost' | t }}", "translations/pt.yaml")
+        assert run("lint", SLUG, types=tmp_path / "types") == (0, "")
+
+    def found(
+        self, folder: Path, name: str, text: str, translations: str
+    ) -> tuple[list[str], list[str]]:
+        """What lint finds in a text, and what else it finds."""
+        language, _, _ = name.rpartition("/")
+        own = {f"{language}/subject.txt": "S"} if language == "pt" else {}
+        beside = {"partials/sorry.txt": "Sorry."} if name.startswith("partials") else {}
+        files = {
+            "subject.txt": "S",
+            "body.txt": "{% render 'sorry' %}" if beside else "B",
+            "type.yaml": {"layout": "main"} if name.startswith("layouts") else {},
+            **own,
+            **beside,
+            name: text,
+            translations: {"lost": "Lost"},
+        }
+        written(folder / "types", json.dumps(files))
+        _, out = run("lint", types=folder / "types")
+        lines = [": ".join(line.split(": ")[:2]) for line in out.splitlines()]
+        unknown = [line for line in lines if line.endswith("unknown_translation")]
+        return unknown, [line for line in lines if line not in unknown]

@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 from .files import OWN_LANGUAGE
-from .kinds import BRAND, KINDS, LAYOUT, PARTIAL, TRANSLATION, TYPE, Item
+from .kinds import BRAND, KINDS, LAYOUT, PARTIAL, TRANSLATION, TYPE, Item, Kind
 from .rules import design_rules, type_rules
 from .rules.schema_changes import pointer_token
 from .rules.type_rules import Finding
@@ -17,6 +17,8 @@ from .rules.type_rules import Finding
 PAGE = "docs/reference/lint.md"
 _NAMED_BY_TYPES = (PARTIAL, LAYOUT)
 """Kinds that types, or each other, name. A brand is named by requests, too."""
+_PLACES: Mapping[Kind, str] = {TYPE: "/parts", PARTIAL: "/texts"}
+"""Where an item of a request has its texts by language."""
 _SHAPES: Mapping[str, tuple[type, str]] = {
     "channels": (list, "a list"),
     "example_data": (dict, "an object"),
@@ -32,12 +34,14 @@ def find_without_server(local: Sequence[Item], *, is_all: bool) -> Iterator[Find
     others that could use them.
     """
     texts = {item.name: item.content.definition for item in local if item.kind is TRANSLATION}
+    known = texts if is_all else {}  # Others may have what these lack.
     used = _used(local) if is_all and any(item.kind is TYPE for item in local) else None
     for kind in KINDS:
         for index, item in enumerate(item for item in local if item.kind is kind):
             is_unused = used is not None and kind in _NAMED_BY_TYPES and item.key not in used
             for found in (
                 *_find_in_item(item, texts),
+                *_find_unknown_keys(item, known),
                 *([design_rules.unused_finding()] if is_unused else ()),
             ):
                 yield replace(found, pointer=f"/{kind.folder}/{index}{found.pointer}")
@@ -55,6 +59,12 @@ def _find_in_item(item: Item, translations: Mapping[str, Any]) -> Iterable[Findi
     if item.kind is BRAND:
         return design_rules.find_in_brand(content.definition)
     return design_rules.find_in_translations(item.name, translations)
+
+
+def _find_unknown_keys(item: Item, translations: Mapping[str, Any]) -> Iterable[Finding]:
+    for each in design_rules.find_unknown_keys(item.content.parts, translations):
+        place = "/html" if item.kind is LAYOUT else f"{_PLACES[item.kind]}{each.pointer}"
+        yield replace(each, pointer=place)
 
 
 def _used(local: Sequence[Item]) -> set[str]:
