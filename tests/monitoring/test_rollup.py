@@ -333,7 +333,7 @@ def test_interrupted_roll_up_is_continued(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_roll_up_beyond_its_budget_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic()
-    traffic(NOON - timedelta(hours=2))
+    traffic(NOON - ONE_HOUR)
     monkeypatch.setattr(rollup, "MINUTES_PER_READ", 1)
     monkeypatch.setattr(rollup, "CHANGES_PER_READ", timedelta(days=2))
     now = NOON + timedelta(minutes=7)
