@@ -285,7 +285,7 @@ class RoomAdmin(ConsoleAdmin):
 
     @admin.display(description="Explanation")
     def meaning(self, row: Any) -> SafeString | str:
-        """Return why it is disabled, or what is special about its kind."""
+        """Return why the room is disabled, or that it takes messages, with a note for Teams."""
         if not row.enabled:
             reason = row.disabled_reason or registry.BY_STAFF
             return format_html("Disabled since {}. {}", timestamp(row.disabled_at), reason)

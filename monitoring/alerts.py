@@ -89,7 +89,10 @@ def notify_operators(incident: IncidentDocument, *, now: datetime) -> None:
 
 
 def operators() -> list[StaffAddress]:
-    """Return the people in ALERT_RECIPIENTS or, if it is empty, the staff in NOTIFIED_ROLES."""
+    """Return the addresses of ALERT_RECIPIENTS or, without any, of the active staff who care.
+
+    They are superusers and those in NOTIFIED_ROLES, at most MAX_OPERATORS.
+    """
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
         active = StaffUser.objects.filter(is_active=True)

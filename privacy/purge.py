@@ -1,4 +1,8 @@
-"""Deletes old notifications, and recomputes purge dates after a change of retention."""
+"""Deletes old notifications on request, and recomputes purge dates after a change of retention.
+
+By itself, retention is MongoDB's TTL index on ``purge_at``:
+see :mod:`notifications.catalog.retention`.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

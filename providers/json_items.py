@@ -68,7 +68,10 @@ def read_text(
 
 
 def read_time(value: Any) -> datetime:
-    """Return a time in seconds, also of a text or with a fraction. Raises ValueError."""
+    """Return the UTC time of a number of seconds since 1970, or of its text, without a fraction.
+
+    Raises ValueError.
+    """
     is_readable = isinstance(value, str | int | float) and not isinstance(value, bool)
     seconds = float(value) if is_readable else math.nan
     if not 0 <= seconds < LATEST_TIME:

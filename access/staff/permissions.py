@@ -1,4 +1,8 @@
-"""The roles of staff, and the authentication backend that reads their permissions."""
+"""The roles of staff, and the authentication backend that reads their permissions.
+
+A permission is declared by the model it concerns (``Meta.permissions``). What an action of the
+console needs is declared with the action, in ``console/texts/staff_actions.py``.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

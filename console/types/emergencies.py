@@ -37,7 +37,10 @@ def posted_reason(request: HttpRequest) -> str:
 
 
 def posted_change(request: HttpRequest, kind: Mapping[str, Any]) -> EmergencyChangeDocument | None:
-    """Return what is stored with a type that is changed; None if the console manages it."""
+    """Return the emergency change to store with a type that code manages: reason, author, time.
+
+    Return None for a type that the console manages.
+    """
     if not is_managed_by_code(kind):
         return None
     by = f"staff:{request.user.get_username()}"

@@ -112,7 +112,8 @@ class NotificationTypeAdmin(ConsoleAdmin):
     def changed_columns(self, form: Any) -> list[str]:
         """Return the stored fields that a form changes.
 
-        The goal is stored in the plan, and what the schema marks is listed, too.
+        Besides its own: ``plan`` for a goal, ``sensitive_variables`` for a schema, and
+        ``emergency_changes`` if it asked for a reason.
         """
         changed = super().changed_columns(form)
         goal = ("plan",) if "plan_until" in form.changed_data else ()

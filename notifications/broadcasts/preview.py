@@ -51,7 +51,7 @@ class BroadcastPreview:
 
 
 def preview(request: BroadcastRequest, *, caller: Caller, now: datetime) -> BroadcastPreview:
-    """Validate a broadcast, and prepare it for a sample of its audience.
+    """Validate a broadcast, and return what it would do now, by a sample of its audience.
 
     Raises InvalidRequestError or PyMongoError.
     """

@@ -218,7 +218,11 @@ class HtmlReader:
         return self._read_attributes(html, end + 1, is_decided=is_decided)
 
     def _read_attributes(self, html: str, at: int, *, is_decided: bool) -> int:
-        """Read the rest of a tag. Return where it ends."""
+        """Check the attributes of a tag from here on. Raises NotPlainError.
+
+        Return where the tag ends, with its style sheet if it is one, or where the text stops within
+        a quoted value.
+        """
         while found := _ATTRIBUTE.match(html, at):
             at = found.end()
             if found[1]:

@@ -33,7 +33,7 @@ _INDEX = re.compile(r"/\d+(?=/|$)")
 
 @dataclass(frozen=True, slots=True)
 class Mismatches:
-    """How often data differed, by pointer, most often first, and since when it was counted."""
+    """How often data did not fit its type's schema, by JSON Pointer, since a time."""
 
     counts: Mapping[str, int]
     since: datetime

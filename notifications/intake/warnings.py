@@ -200,7 +200,10 @@ def _accepts(device: PushTarget, notification: NewNotification) -> bool:
 def find_closed_windows(
     notifications: Sequence[NewNotification], *, now: datetime
 ) -> dict[ObjectId, list[AcceptanceWarning]]:
-    """Return the messages without a template to recipients who haven't written, with one read."""
+    """Return warnings, by notification, of messages that need a template or an open service window.
+
+    One read serves all.
+    """
     waiting = [
         (notification, delivery.channel, address)
         for notification in notifications
@@ -279,7 +282,10 @@ def read_limits(notifications: Sequence[NewNotification], *, now: datetime) -> L
 def find_limits_reached(
     notification: NewNotification, *, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
-    """Return the channels on which a limit would hold or suppress it now. Raises PyMongoError."""
+    """Return a warning for each channel on which a limit would hold or suppress the notification.
+
+    Raises PyMongoError.
+    """
     return tuple(
         AcceptanceWarning(
             channel=channel,

@@ -117,7 +117,7 @@ class Leases(Generic[D]):
         return token, found
 
     def renewal(self, *, now: datetime) -> dict[str, Any]:
-        """Return the fields that renew a lease, and record progress."""
+        """Return the fields that renew a lease and, since there was progress, count claims anew."""
         return {"claim.lease_until": now + self.length, "claim_count": 0}
 
     def give_back(self, token: str, ids: Sequence[Any]) -> int:

@@ -201,7 +201,10 @@ _health = ServerHealth()
 
 
 def _is_up() -> bool:
-    """Return whether the broker responded just now, or responds to a ping."""
+    """Return whether to try the broker: not during the pause after a failure.
+
+    Valkey must also have answered just now, or answer a ping. RabbitMQ confirms each message.
+    """
     if _health.is_paused():
         return False
     # RabbitMQ confirms each message, so a ping would tell nothing more.

@@ -220,7 +220,7 @@ class Inbox(Group):
 
 
 class Email(Group):
-    """What the mail of each provider has, and their order."""
+    """The providers of email in the order of failover, and what all of them share."""
 
     heading = "Email"
     see = "guides/channels.md"

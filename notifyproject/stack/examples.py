@@ -164,7 +164,7 @@ def _define_type(api: API, slug: str, example: Mapping[str, Any]) -> None:
 def follow(
     api: API, outcomes: list[Outcome], *, stop: Callable[[], bool]
 ) -> Iterator[list[Outcome]]:
-    """Yield all states after each change, until all are as expected or the time is over."""
+    """Yield all states at once and after each change, until all are as expected, or to stop."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     to_read = {o.example.request["user_id"] for o in outcomes if o.example.read_in_app}
     for user_id in to_read:

@@ -23,7 +23,7 @@ NOT_FOUND = "ResourceNotFoundException"
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Read the account, the sender, and where its events go. Raises CheckError."""
+    """Check the account, the sender, and where its events go. Raises CheckError."""
     values = Settings.of(environment)
     signer = Signer(
         credentials=Credentials.of(values, prefix="AWS_SMS"),

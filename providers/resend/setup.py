@@ -16,7 +16,7 @@ SENDING_ONLY = "restricted_api_key"
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Read the domains of the account. Raises CheckError. Resend has no mode of tests."""
+    """Check the domains of the account. Raises CheckError. Resend has no mode of tests."""
     values = email_setup.values_of(Settings, environment)
     request = Request(
         url=f"{values.RESEND_URL}/domains",

@@ -17,7 +17,7 @@ from .variables import Settings
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Read the account, the sender's identity, and the configuration set. Raises CheckError."""
+    """Check the account, the sender's identity, and the configuration set. Raises CheckError."""
     values = email_setup.values_of(Settings, environment)
     signer = Signer(
         credentials=Credentials.of(values, prefix="SES"), region=values.SES_REGION, service=SERVICE

@@ -11,7 +11,7 @@ from .variables import Settings
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Read the newest message of the account. Raises CheckError."""
+    """Check that Twilio takes the key, by the newest message of the account. Raises CheckError."""
     values = Settings.of(environment)
     # An API key may read messages, and not the account.
     url = (

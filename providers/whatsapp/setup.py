@@ -11,7 +11,7 @@ from .variables import Settings
 
 
 def check(environment: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Read the templates of the business account. Raises CheckError."""
+    """Check that Meta takes the token, by the templates of the account. Raises CheckError."""
     values = Settings.of(environment)
     url = (
         f"{values.WHATSAPP_URL.rstrip('/')}/{values.WHATSAPP_API_VERSION}/"

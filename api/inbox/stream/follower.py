@@ -114,7 +114,7 @@ class Follower:
 
 
 def _position_id(now: datetime) -> ObjectId:
-    """Return an event ID that is a time, in full seconds, and no notification's ID."""
+    """Return an event ID that stands for a time in full seconds. No notification has it."""
     return ObjectId.from_datetime(now)
 
 

@@ -172,8 +172,8 @@ def stop_in_between(*, count: int, rate: int, stops: int) -> Findings:
 
         installation.start(installation.web(), installation.worker(), installation.beat())
         numbers = [f"+4477{10_000_000 + n}" for n in range(count)]
-        installation.client.send_many(
-            [_code(n, number) for n, number in enumerate(numbers)], key="codes"
+        installation.client.send_in_bulk(
+            count, body=lambda number: _code(number, numbers[number]), name="codes"
         )
         committed: dict[str, datetime] = {}
         for number in random.Random(1).sample(numbers, stops):
