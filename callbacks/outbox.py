@@ -232,6 +232,13 @@ def page(
     return paging.page(CALLBACK_MESSAGES, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
+def of_notification(notification_id: ObjectId, *, limit: int) -> list[CallbackMessageDocument]:
+    """Return the newest messages about a notification, oldest first. Raises PyMongoError."""
+    found = CALLBACK_MESSAGES().find({"notification_id": notification_id}, hint="cbm_notification")
+    newest_first = {"created_at": -1, "_id": -1}
+    return list(found.sort(newest_first).limit(limit))[::-1]
+
+
 def _message_document(
     event: Event, callback: CallbackDocument, now: datetime
 ) -> CallbackMessageDocument:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 from bson import ObjectId
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from devices.models import Platform
 from domain.channels import Channel
@@ -47,6 +47,7 @@ from notifications.validation import ChannelNames
 from providers import senders
 from providers.contract import Message
 
+from ..callbacks.schemas import CallbackDeliveryView
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
 
@@ -266,6 +267,15 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     delivered_at: datetime | None = None
     """When the device or the provider reported that it was delivered."""
     opened_at: datetime | None = None
+
+
+class ExpandedNotificationView(NotificationView, kw_only=True, frozen=True):
+    """A notification, with what the request expands."""
+
+    attempts: list[AttemptView] | UnsetType = UNSET
+    """Oldest first. Missing unless expanded."""
+    events: list[CallbackDeliveryView] | UnsetType = UNSET
+    """Callback deliveries, oldest first. Missing unless expanded."""
 
 
 class NotificationList(PageView[NotificationView], kw_only=True, frozen=True):

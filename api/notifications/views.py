@@ -6,6 +6,7 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib.admin.models import CHANGE, DELETION
+from msgspec import structs
 
 from access.clients.authentication import SafeWrite
 from access.models import APIClient, Scope
@@ -46,7 +47,8 @@ from ..http.query import FIELDS, parse_fields, select_fields
 from ..http.rendering import Response
 from ..http.requests import ClientRequest
 from ..openapi.operations import operation
-from . import filters
+from . import expansion, filters
+from .expansion import EXPAND
 from .filters import list_parameters
 from .schemas import (
     AcceptedNotificationView,
@@ -54,6 +56,7 @@ from .schemas import (
     CancelledView,
     CancelRequest,
     ChannelsRequest,
+    ExpandedNotificationView,
     NotificationList,
     NotificationView,
     PreviewView,
@@ -180,16 +183,23 @@ def list_notifications(request: ClientRequest) -> Response:
     return list_page(request, {})
 
 
-@operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID, FIELDS))
+@operation(
+    scope=READ, response=ExpandedNotificationView, parameters=(NOTIFICATION_ID, FIELDS, EXPAND)
+)
 def get_notification(request: ClientRequest, notification_id: str) -> Response:
     """Get a notification."""
     query, problems = request.query_params, ProblemCollector()
     fields = parse_fields(query, NotificationView, problems)
+    wanted = expansion.parse(request, problems)
     problems.raise_if_any()
     document = notification_or_404(request, notification_id)
     carriers = [id_ for delivery in document["delivery"] if (id_ := delivery.get("carried_by"))]
     statuses = queries.statuses(carriers) if carriers else None
-    return Response(_sparse_views(request, [document], fields, carrier_statuses=statuses)[0])
+    (view,) = _sparse_views(request, [document], fields, carrier_statuses=statuses)
+    lists = expansion.expanded(document, wanted)
+    if fields is not None:
+        return Response({**view, **lists})
+    return Response(ExpandedNotificationView(**structs.asdict(view), **lists))
 
 
 @operation(
