@@ -35,6 +35,7 @@ from .notifications import views as notifications
 from .openapi.document import OpenAPIDocument
 from .openapi.operations import Operation, operation_id, operations
 from .recipients import views as recipients
+from .test import outbox as test_outbox
 from .types import views as types
 
 ID = r"(?P<notification_id>[^/]{1,64})"
@@ -151,6 +152,12 @@ version_1 = [
     route(f"{FILE}/check", "file-check", post=files.check_file),
     route(f"{FILE}/wrong_rows", "file-wrong-rows", get=files.get_file_wrong_rows),
     route(f"{FILE}/results", "file-results", get=files.get_file_results),
+    route(
+        "test/outbox",
+        "test-outbox",
+        get=test_outbox.list_test_outbox,
+        delete=test_outbox.clear_test_outbox,
+    ),
     route("digests", "digests", get=digests.list_digests),
     route(DIGEST, "digest", get=digests.get_digest),
     route(f"{DIGEST}/close", "digest-close", post=digests.close_digest),

@@ -21,7 +21,7 @@ from notifications.store.claims import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from . import daily_units, feedback, limits, texts
+from . import daily_units, feedback, limits, sent_tests, texts
 from .results import combine_results
 from .routing import Route
 from .runtime import Lanes, SendingRuntime
@@ -75,6 +75,9 @@ def record_answers(
     """
     provider = route.provider
     attempted = [(delivery, results) for delivery, results in sent if results]
+    if route.claims[0].is_test:
+        # Before the settlement: who sees a message as sent finds it in the outbox.
+        sent_tests.keep(attempted, now=now)
     settlements = [
         combine_results(
             delivery.claimed,

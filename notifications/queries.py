@@ -17,8 +17,10 @@ from notifications.documents.policies import DIGESTS, DigestDocument
 from notifications.documents.records import (
     DELIVERY_ATTEMPTS,
     PROVIDER_EVENTS,
+    TEST_OUTBOX,
     DeliveryAttemptDocument,
     ProviderEventDocument,
+    SentTestMessageDocument,
 )
 from notifications.store.digests import match_members
 from notifications.store.inbox import FEED_INDEX, MATCH_SENT
@@ -404,3 +406,13 @@ def statuses(ids: Sequence[ObjectId]) -> dict[ObjectId, NotificationStatus]:
     """Return the statuses of notifications by ID. Raises PyMongoError."""
     found = NOTIFICATIONS().find({"_id": {"$in": list(ids)}}, {"status": 1})
     return {document["_id"]: NotificationStatus(document["status"]) for document in found}
+
+
+OUTBOX_NEWEST = (("sent_at", -1), ("_id", -1))
+
+
+def outbox_page(
+    match: dict[str, Any], *, limit: int, cursor: Cursor | None = None
+) -> Page[SentTestMessageDocument]:
+    """Return up to ``limit`` messages that a test key sent, newest first. Raises PyMongoError."""
+    return paging.page(TEST_OUTBOX, match, order=OUTBOX_NEWEST, limit=limit, cursor=cursor)

@@ -229,6 +229,12 @@ INSUFFICIENT_SCOPE = ProblemType(
 TEST_KEY = ProblemType(
     "test_key", 403, _PERMISSION_DENIED, "Test keys can't change live data. Use a live key."
 )
+LIVE_KEY = ProblemType(
+    "live_key",
+    403,
+    _PERMISSION_DENIED,
+    "Only a test key, which begins with `ntf_test_`, has a test clock and a test outbox.",
+)
 _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(
     "invalid_signature", 403, _INVALID_SIGNATURE, "The webhook signature is invalid."

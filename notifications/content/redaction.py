@@ -129,6 +129,13 @@ def remove_secrets(text: str, secrets: Collection[str]) -> str:
     return _Masker((), secrets).clean(text)
 
 
+def remove_secrets_from(data: Mapping[str, Any], secret: SensitiveContent) -> dict[str, Any]:
+    """Mask the sensitive values in an object; all of it if the request had a text of its own."""
+    if secret.has_inline_content:
+        return dict(mask_all(data))
+    return _Masker((), secret.secrets).mask_object(data)
+
+
 def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> SendOutcome:
     """Mask the sensitive values that a provider's response contains."""
     if secret is None:

@@ -128,6 +128,21 @@ class InboxVisitDocument(TypedDict):
     read_at: NotRequired[datetime]
 
 
+class SentTestMessageDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.SentTestMessage`."""
+
+    _id: ObjectId
+    client_id: ObjectId
+    notification_id: ObjectId
+    user_id: NotRequired[str]
+    type: str
+    channel: str
+    address: str
+    content: dict[str, Any]
+    sent_at: datetime
+    purge_at: datetime
+
+
 class WebhookLogDocument(TypedDict):
     """A stored :class:`~notifications.models.records.WebhookLog`."""
 
@@ -150,4 +165,5 @@ PROVIDER_EVENTS = Documents("provider_events", ProviderEventDocument)
 HEARTBEATS = Documents("heartbeats", HeartbeatDocument)
 EARLY_RECEIPTS = Documents("early_receipts", EarlyReceiptDocument)
 INBOX_VISITS = Documents("inbox_visits", InboxVisitDocument)
+TEST_OUTBOX = Documents("test_outbox", SentTestMessageDocument)
 WEBHOOK_LOG = Documents("webhook_log", WebhookLogDocument)

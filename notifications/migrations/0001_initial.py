@@ -744,6 +744,26 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='SentTestMessage',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('client_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('notification_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('user_id', models.CharField(blank=True, max_length=128, null=True)),
+                ('type', models.CharField(max_length=64)),
+                ('channel', models.CharField(choices=functools.partial(notifyproject.db.fields.choices, domain.channels.Channel), max_length=40)),
+                ('address', models.CharField(max_length=320)),
+                ('content', models.JSONField()),
+                ('sent_at', models.DateTimeField()),
+                ('purge_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'test_outbox',
+                'default_permissions': (),
+                'indexes': [notifyproject.db.indexes.MongoIndex('client_id', '-sent_at', '-_id', name='out_client'), notifyproject.db.indexes.MongoIndex('notification_id', name='out_notification'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='out_purge')],
+            },
+        ),
+        migrations.CreateModel(
             name='WebhookLog',
             fields=[
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

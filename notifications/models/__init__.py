@@ -28,6 +28,7 @@ from .records import (
     IdempotencyKey,
     InboxVisit,
     ProviderEvent,
+    SentTestMessage,
     WebhookLog,
 )
 
@@ -48,4 +49,4 @@ __all__ += [
     "RetentionPolicy",
 ]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
-__all__ += ["ProviderEvent", "WebhookLog"]
+__all__ += ["ProviderEvent", "SentTestMessage", "WebhookLog"]

@@ -160,6 +160,31 @@ class InboxVisit(models.Model):
         )
 
 
+class SentTestMessage(models.Model):
+    """A message that a test key sent, as it was rendered: an entry of its client's test outbox."""
+
+    client_id = ObjectIdField()
+    notification_id = ObjectIdField()
+    user_id = optional_text(128)
+    type = models.CharField(max_length=64)
+    channel = choice_field(Channel)
+    address = models.CharField(max_length=320)
+    """The address; of a push the device's ID, of a room the room's, of an inbox the user's."""
+    content = models.JSONField()
+    """What the provider got. Sensitive values are masked."""
+    sent_at = models.DateTimeField()
+    purge_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "test_outbox"
+        default_permissions = ()
+        indexes = (
+            MongoIndex("client_id", "-sent_at", "-_id", name="out_client"),
+            MongoIndex("notification_id", name="out_notification"),
+            MongoIndex("purge_at", name="out_purge", expire_after_seconds=0),
+        )
+
+
 class WebhookLog(models.Model):
     """A verified webhook, stored before the provider gets its response."""
 

@@ -24,7 +24,7 @@ from notifications.documents.notification import (
 from notifyproject.db.collections import is_duplicate
 from notifyproject.db.trips import insert_shared
 
-from . import encrypted_content
+from . import encrypted_content, sent_tests
 from .collections import notifications
 from .new_notifications import NewDelivery, NewNotification
 from .pipelines import OPEN_RETENTION
@@ -71,6 +71,14 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
     documents = [document_of(notification, now=now) for notification in new]
     if not documents:
         return []
+    results = _insert(documents)
+    if any(notification.is_test for notification in new):
+        stored = [result.document for result in results if isinstance(result, Accepted)]
+        sent_tests.add_delivered(stored)
+    return results
+
+
+def _insert(documents: Sequence[NotificationDocument]) -> list[Accepted | DuplicateEntity]:
     try:
         if len(documents) == 1:
             # It costs a third less than a bulk write of one.

@@ -9,7 +9,12 @@ from pymongo.errors import PyMongoError
 
 from notifications.documents.notification import NOTIFICATIONS
 from notifications.documents.policies import COUNTRY_UNITS, DAILY_UNITS, DIGESTS, LIMIT_USES
-from notifications.documents.records import DELIVERY_ATTEMPTS, INBOX_VISITS, PROVIDER_EVENTS
+from notifications.documents.records import (
+    DELIVERY_ATTEMPTS,
+    INBOX_VISITS,
+    PROVIDER_EVENTS,
+    TEST_OUTBOX,
+)
 from notifyproject.db.collections import is_transient
 
 log = structlog.get_logger(__name__)
@@ -26,6 +31,7 @@ digests = DIGESTS
 limit_uses = LIMIT_USES  # Counters of limits
 country_units = COUNTRY_UNITS  # Parts of texts to countries
 daily_units = DAILY_UNITS  # Parts of texts of clients
+test_outbox = TEST_OUTBOX  # What test keys sent
 visits = INBOX_VISITS  # Until when each inbox was seen
 
 

@@ -17,6 +17,7 @@ from domain.states import Category, DeliveryStatus
 from notifications.documents.notification import NotificationDocument
 from notifications.store.search_keys import address_search_key
 
+from . import sent_tests
 from .collections import attempts, events, notifications, visits
 from .digests import erase_digests
 from .inbox import Inbox
@@ -142,6 +143,7 @@ def erase_content(ids: Sequence[ObjectId], *, now: datetime) -> int:
     response_fields = {"platform_response": "", "error_message": ""}
     attempts().update_many({"notification_id": {"$in": list(ids)}}, {"$unset": response_fields})
     _remove_receipt_reasons(ids)
+    sent_tests.remove(ids)
     return erased.matched_count
 
 
@@ -235,6 +237,7 @@ def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) 
         [{"$set": {"platform_response": answer}}, {"$unset": "error_message"}],
     )
     _remove_receipt_reasons(gone)
+    sent_tests.remove(gone)
     return Removed(notifications=changed, attempts=found.modified_count)
 
 
@@ -282,6 +285,7 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
         gone = [notification_id for notification_id in ids if notification_id not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
     _remove_receipt_reasons(gone)
+    sent_tests.remove(gone)
     return Removed(notifications=deleted, attempts=found)
 
 

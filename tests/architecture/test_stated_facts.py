@@ -21,6 +21,7 @@ from domain.time import MAX_SNOOZE, MAX_TTL
 from monitoring import dashboard, incidents, provider_health, workers
 from notifications.bulk import results
 from notifications.receipts import processor, webhook_log
+from notifications.store import sent_tests
 from notifyproject.platform import clock_check
 from recipients import service_windows
 from tasks.schedule import MINUTE
@@ -31,6 +32,7 @@ _UNITS |= {"d": 86_400, "day": 86_400}
 _DURATION = re.compile(r"\b([\d.]+)[ -](seconds?|s|minutes?|min|hours?|h|days?|d)\b")
 _DAY_SHOWN = timedelta(hours=dashboard.HOURS)
 FACTS: dict[str, dict[str, timedelta]] = {
+    "api/test/outbox.py": {"7 days": sent_tests.KEPT, "24 hours": service_windows.WINDOW},
     "api/callbacks/schemas.py": {"5 days": callback_retry.DISABLED_AFTER},
     "api/callbacks/views.py": {"30 days": outbox.MESSAGE_RETENTION},
     "api/health.py": {

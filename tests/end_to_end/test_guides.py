@@ -21,7 +21,7 @@ from domain.channels import Channel
 from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection
-from tests.support.clients.api import Answer, App
+from tests.support.clients.api import Answer, App, new_app
 from tests.support.source import ROOT
 from tests.support.subprocess import python
 from tests.support.tables import each_case
@@ -136,6 +136,23 @@ def test_request_of_the_page_is_accepted(app: App, name: str, expected: list[int
     assert statuses(run(app, GUIDES / name)) == expected
 
 
+def test_outbox_of_a_test_key_is_read(db: None, broker: Any) -> None:
+    tester = new_app("tester", is_test=True)
+    assert statuses(run(tester, GUIDES / "testing.md")) == [200]
+
+
+def test_addresses_that_fail_are_those_of_the_sandbox() -> None:
+    page, sandbox = (
+        (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for name in ("guides/testing.md", "reference/sandbox.md")
+    )
+    named = re.findall(r"^\| (?:email|SMS|WhatsApp|push) \| [^|]*?`([\w-]+@?)", page, re.MULTILINE)
+    assert len(named) > 10
+    forms = {name: (f"`{name}`", f"`…{name}`", f"`{name}…`") for name in named}
+    unknown = {name for name, of in forms.items() if not any(form in sandbox for form in of)}
+    assert unknown == set()
+
+
 def test_plan_begins_and_is_cancelled_by_its_entity(app: App) -> None:
     planned, cancelled = run(app, GUIDES / "plans.md")
     assert planned.status_code == 202
@@ -189,7 +206,7 @@ def test_digest_is_listed_sent_and_cancelled(app: App) -> None:
 
 def test_each_page_with_requests_is_tested() -> None:
     tested = {"README", "quickstart", "callbacks", "inbox", "send", "plans", "limits", "digests"}
-    tested |= {"login_codes", "web_push"}
+    tested |= {"login_codes", "web_push", "testing"}
     recorded = {"developing"}  # One run on a stack, with its log and documents.
     assert {page.stem for page in PAGES if curl_commands(page)} == tested | recorded
 

@@ -19,6 +19,7 @@ class Others(StrEnum):
     NOTHING = "as if there were nothing: it sees nothing of the first app's, and changes nothing"
     THE_COMPANYS = "allowed: it is the company's, not an app's"
     ELSEWHERE = "for another process"
+    TESTERS = "for test keys only, which have nothing of others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,10 @@ def _own(path: str, body: Any = None) -> IsolationRequest:
 
 def _nothing(path: str, body: Any = None, *, makes: bool = False, **empty: Any) -> IsolationRequest:
     return IsolationRequest(path=path, body=body, others=Others.NOTHING, makes=makes, empty=empty)
+
+
+def _testers(path: str, body: Any = None) -> IsolationRequest:
+    return IsolationRequest(path=path, body=body, others=Others.TESTERS)
 
 
 def _people(path: str, body: Any = None) -> IsolationRequest:
@@ -130,6 +135,8 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("broadcast-pause", "POST"): _own("/broadcasts/{broadcast}/pause"),
     ("broadcast-resume", "POST"): _own("/broadcasts/{broadcast}/resume"),
     ("broadcast-cancel", "POST"): _own("/broadcasts/{broadcast}/cancel"),
+    ("test-outbox", "GET"): _testers("/test/outbox"),
+    ("test-outbox", "DELETE"): _testers("/test/outbox"),
     ("digests", "GET"): _nothing("/digests", results=[]),
     ("digest", "GET"): _own("/digests/{digest}"),
     ("digest-close", "POST"): _own("/digests/{digest}/close"),
@@ -215,3 +222,8 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("inbox-snooze", "POST"): _own("/inbox/{notification}/snooze", {"until": "{tomorrow}"}),
     ("inbox-unsnooze", "POST"): _own("/inbox/{notification}/unsnooze"),
 }
+
+
+def is_refused_as_live(answer: Any) -> bool:
+    """Return whether an operation for test keys has refused a live key."""
+    return answer.status_code == 403 and answer.json()["code"] == "live_key"

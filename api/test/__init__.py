@@ -1,0 +1,1 @@
+"""What only test keys have: the test outbox."""
