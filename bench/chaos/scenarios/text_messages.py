@@ -28,8 +28,11 @@ from ..load import Client
 
 LOST = ("900810", "900811")
 """Ends of numbers whose message is accepted, and whose answer is a reset connection or cut off."""
+ARRIVING = "900001"
 EVERY = 10
 """One answer of so many is lost."""
+REPEATING_SECONDS = 200
+"""Time in which the last code is sent three times: waits for receipts, and delays."""
 FINAL_SECONDS = 600.0
 BRITISH = 60
 """Numbers from +44 7710 on. After 7769, some are of Guernsey, to which nothing may be sent."""
@@ -82,11 +85,17 @@ def lost_answers(*, count: int, rate: float) -> Findings:
     short={"count": 60, "rate": 10.0},
 )
 def lost_callbacks(*, count: int, rate: float) -> Findings:
-    """Send codes, and texts of a type that is never repeated, without callbacks."""
+    """Send codes, and texts of a type that is never repeated, without callbacks.
+
+    Other texts follow while codes are sent again. If those were alone, all answers would be lost,
+    and codes would expire while the circuit is open.
+    """
     with run_installation(environment={"PUBLIC_URL": NOWHERE}) as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         load = installation.start_load(count=count, rate=rate, body=_either_body)
         load.finish()
+        others = int(rate * REPEATING_SECONDS)
+        installation.start_load(count=others, rate=rate, body=_arriving, name="others").finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         types = {
             str(document["_id"]): document["type"]
@@ -95,7 +104,7 @@ def lost_callbacks(*, count: int, rate: float) -> Findings:
         copies = Counter(request.notification_id for request in evidence.requests)
         repeated = Counter(types[name] for name, number in copies.items() if number > 1)
         ends = final_statuses(evidence)
-        neither = count - ends.get("sent", 0) - ends.get("failed", 0)
+        neither = count + others - ends.get("sent", 0) - ends.get("failed", 0)
         lost = _lost(installation)
         return make_findings(
             evidence,
@@ -209,8 +218,12 @@ def _either_body(number: int) -> dict[str, Any]:
     return {**body, "type": ENDED_TYPE, "priority": "high", "data": {}, "content": text}
 
 
+def _arriving(number: int) -> dict[str, Any]:
+    return _code(number, f"+4477{10 + number % BRITISH}{ARRIVING}")
+
+
 def _number(number: int) -> str:
-    end = LOST[number // EVERY % len(LOST)] if number % EVERY == 0 else "900001"
+    end = LOST[number // EVERY % len(LOST)] if number % EVERY == 0 else ARRIVING
     return f"+4477{10 + number % BRITISH}{end}"
 
 
