@@ -14,12 +14,13 @@ from notifyproject.db.collections import collection
 from tests import conftest as database
 from tests.support.clients.api import App, new_app
 from tests.support.clients.inbox import token as inbox_token
+from tests.support.clients.isolation_requests import KEY
 from tests.support.clients.live_data import Untouched, belongings, dump, seed
 from tests.support.clients.routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = [route for route in ROUTES if route[1] not in READS]
-KEYS = [f"key-of-{name}" for name, _ in ROUTES]
+KEYS = [KEY, *(f"key-of-{name}" for name, _ in ROUTES)]
 
 
 @dataclass(kw_only=True)

@@ -17,7 +17,8 @@ from domain.time import utc_now
 from notifications.catalog import definitions, limits, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.catalog.limits import LimitRequest
-from notifications.models import Limit, NotificationType
+from notifications.content import type_writes
+from notifications.models import Limit
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.threads import at_once
@@ -85,9 +86,18 @@ def define_limit(maximum: int = 7) -> None:
     limits.define_limit("weekly", limits.validate_limit("weekly", request), now=utc_now())
 
 
-def test_type_of_the_api_is_not_replaced_by_a_new_one(console: Client) -> None:
-    with just_before_storing(NotificationType, define_type):
-        answer = console.post(f"{TYPES}add/", TYPE_FORM)
+def test_type_of_the_api_is_not_replaced_by_a_new_one(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = type_writes.store
+
+    def be_overtaken(*given: Any, **fields: Any) -> None:
+        monkeypatch.setattr(type_writes, "store", store)
+        define_type()
+        store(*given, **fields)
+
+    monkeypatch.setattr(type_writes, "store", be_overtaken)
+    answer = console.post(f"{TYPES}add/", TYPE_FORM)
     assert errors(answer) == {"slug": ["A type with this slug already exists."]}
     assert 'value="By the console"' in answer.content.decode(), "what was entered is kept"
     stored = types.read_type("parcel_lost")

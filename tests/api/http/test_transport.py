@@ -84,6 +84,7 @@ def routes(app: App, settings: Any) -> list[tuple[str, str, str]]:
         "broadcast_id": "0" * 24,
         "file_id": "0" * 24,
         "number": "0",
+        "key": "appointment-7",
     }
     found = list(_operations(names))
     assert len(found) > 20
