@@ -46,7 +46,7 @@ _NO_SCOPES = frozenset({""})
 _NO_UNITS: Mapping[str, int] = {}
 """A delivery that isn't in it is one unit."""
 RECHECKED_PER_SECOND = 100
-"""Deliveries of a circuit that are due again in one second. A worker that does nothing else looks
+"""Deliveries of a scope that are due again in one second. A worker that does nothing else looks
 at 500."""
 
 
@@ -346,17 +346,21 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            if share.is_rate_limited(claimed.reference):
-                not_sent.append(_wait_for_rate(claimed, until, share.rate_code(claimed.reference)))
-                continue
             is_paused = share.provider.name in paused
-            reason = WaitReason.PROVIDER_PAUSED if is_paused else WaitReason.CIRCUIT_OPEN
+            reason, code = WaitReason.CIRCUIT_OPEN, FailureCode.CHANNEL_UNAVAILABLE
+            if share.is_rate_limited(claimed.reference):
+                reason, code = WaitReason.RATE_LIMITED, share.rate_code(claimed.reference)
+            elif is_paused:
+                reason = WaitReason.PROVIDER_PAUSED
             scopes = share.scopes(claimed.reference)
-            held.append(_Held(claimed, until, share.provider, reason, scopes))
+            held.append(_Held(claimed, until, share.provider, reason, code, scopes))
     blocked = [share.provider.account for share in shares if share.is_blocked]
     if len(blocked) < len(shares):
         held = _in_line(held, now=now)
-    not_sent += _hold_all(held, blocked=blocked, now=now)
+    limited = [hold for hold in held if hold.reason is WaitReason.RATE_LIMITED]
+    not_sent += [_wait_for_rate(hold.claimed, hold.until, hold.code) for hold in limited]
+    outages = [hold for hold in held if hold.reason is not WaitReason.RATE_LIMITED]
+    not_sent += _hold_all(outages, blocked=blocked, now=now)
     accounts_of_all = [provider.account for provider in providers]
     routes: list[Route] = []
     for index, share in enumerate(shares):
@@ -520,6 +524,7 @@ class _Held:
     until: datetime
     provider: Provider
     reason: WaitReason
+    code: FailureCode
     scopes: Collection[str]
 
     @property
@@ -532,16 +537,17 @@ class _Held:
 
 
 def _in_line(held: Sequence[_Held], *, now: datetime) -> list[_Held]:
-    """Let the first that waits for a circuit be its probe, and the others follow one by one.
+    """Let the first that waits for a scope be its probe, and the others follow one by one.
 
-    If thousands were due at once, what the other circuits let through would wait behind them.
+    If thousands were due at once, what the other scopes let through would wait behind them.
     """
     probed_at = now + circuit_breaker.PROBE_CHECK
     lines: dict[tuple[str, datetime], list[_Held]] = {}
     found: list[_Held] = []
     for hold in held:
         is_circuit = hold.reason is WaitReason.CIRCUIT_OPEN and hold.until > probed_at
-        if is_circuit and hold.claimed.priority is not Priority.CRITICAL:
+        is_lined = is_circuit or hold.reason is WaitReason.RATE_LIMITED
+        if is_lined and hold.claimed.priority is not Priority.CRITICAL:
             lines.setdefault((hold.provider.account, hold.until), []).append(hold)
         else:
             found.append(hold)
@@ -549,16 +555,18 @@ def _in_line(held: Sequence[_Held], *, now: datetime) -> list[_Held]:
         counts = {line: len(some) for line, some in lines.items()}
         places = circuit_breaker.take_places(counts, now=now)
         found += [
-            replace(hold, until=hold.until + _wait_in_line(place))
+            replace(hold, until=hold.until + _wait_in_line(place, hold.reason))
             for line, some in lines.items()
             for place, hold in enumerate(some, start=places[line])
         ]
     return found
 
 
-def _wait_in_line(place: int) -> timedelta:
-    after_probe = circuit_breaker.PROBE_CHECK + timedelta(seconds=place / RECHECKED_PER_SECOND)
-    return after_probe if place else timedelta(0)
+def _wait_in_line(place: int, reason: WaitReason) -> timedelta:
+    """Return how long after the first another one is due. Only a circuit needs a probe."""
+    turn = timedelta(seconds=place / RECHECKED_PER_SECOND)
+    is_circuit = reason is WaitReason.CIRCUIT_OPEN
+    return turn + circuit_breaker.PROBE_CHECK if place and is_circuit else turn
 
 
 def _hold_all(held: Sequence[_Held], *, blocked: Collection[str], now: datetime) -> list[NotSent]:

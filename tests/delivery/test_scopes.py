@@ -228,6 +228,14 @@ def test_who_waits_for_a_scope_follows_its_probe_one_by_one(
     assert times == [until, *(later + place * SECOND / 100 for place in range(1, 6))]
 
 
+def test_who_waits_for_the_rate_of_a_room_follows_one_by_one(first: ScriptedProvider) -> None:
+    CircuitReporter().pause(circuit(first, "ops"), now=NOON, retry_after=5)
+    _, waiting = choose(several(3), first, platforms=[["ops"]] * 3)
+    assert [unsent.next_attempt_at for unsent in waiting] == [
+        NOON + 5 * SECOND + place * SECOND / 100 for place in range(3)
+    ]
+
+
 def test_code_is_due_with_the_probe_of_its_scope(first: ScriptedProvider) -> None:
     CircuitReporter().trip(circuit(first, "apple"), now=NOON, retry_after=300)
     claims = [*several(2), one(priority=Priority.CRITICAL)]

@@ -217,7 +217,7 @@ def test_one_pull_takes_what_waits_for_a_scope(
     wait_ends, later = NOON + FIRST_WAIT, NOON + FIRST_WAIT + 4 * SECOND
     pulls = queued_messages(broker)
     assert {message.task for message in pulls} == {wakeups.PULL}
-    due = [wait_ends] if is_pause else [wait_ends, later]
+    due = [wait_ends, wait_ends + SECOND if is_pause else later]
     assert [message.eta for message in pulls] == [at.isoformat() for at in due]
     assert worker.pull(runtime, QUEUE, None, clock=lambda: later) == 5
     assert len(fcm.seen) == (5 if is_pause else 1), "only a circuit needs a probe"
