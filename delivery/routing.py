@@ -346,11 +346,10 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            is_paused = share.provider.name in paused
             reason, code = WaitReason.CIRCUIT_OPEN, FailureCode.CHANNEL_UNAVAILABLE
             if share.is_rate_limited(claimed.reference):
                 reason, code = WaitReason.RATE_LIMITED, share.rate_code(claimed.reference)
-            elif is_paused:
+            elif share.provider.name in paused:
                 reason = WaitReason.PROVIDER_PAUSED
             scopes = share.scopes(claimed.reference)
             held.append(_Held(claimed, until, share.provider, reason, code, scopes))

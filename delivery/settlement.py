@@ -49,7 +49,10 @@ class BatchReport:
     def add_wakeup(
         self, claimed: ClaimedDelivery, *, at: datetime, with_others: bool = False
     ) -> None:
-        """Add a wake-up for a delivery at a time, at which many others may be due."""
+        """Add a wake-up for a delivery at a time.
+
+        ``with_others``: many others may be due then, so that a pull takes it.
+        """
         self.wakeups.append(
             Wakeup(
                 claimed.notification_id,

@@ -233,7 +233,7 @@ LIVE_KEY = ProblemType(
     "live_key",
     403,
     _PERMISSION_DENIED,
-    "Only a test key, which begins with `ntf_test_`, has a test clock and a test outbox.",
+    "Only a test key, which begins with `ntf_test_`, has a test outbox.",
 )
 _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(

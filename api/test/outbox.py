@@ -24,7 +24,6 @@ from ..http.query import parse_choice, reject_invalid_text
 from ..http.rendering import Response
 from ..http.requests import ClientRequest
 from ..openapi.operations import operation
-from .keys import require_test_key
 
 LIST = "test-outbox"
 TEXT_FILTERS = ("user_id", "type")
@@ -109,6 +108,12 @@ def clear_test_outbox(request: ClientRequest) -> Response:
     require_test_key(request)
     sent_tests.clear(client_id=request.client.id)
     return Response(status=204)
+
+
+def require_test_key(request: ClientRequest) -> None:
+    """Raise ApiError 403 ``live_key`` for a live key."""
+    if not request.client.is_test:
+        raise LIVE_KEY.error()
 
 
 def _view(document: SentTestMessageDocument, *, sees_addresses: bool) -> OutboxMessageView:

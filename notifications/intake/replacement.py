@@ -23,6 +23,8 @@ from .requests import AlreadyNotifiedError, Caller, KeyReusedError, Notification
 from .times import is_adjusted
 
 S = DeliveryStatus
+MAX_ATTEMPTS = 100
+"""Of a write that others precede each time."""
 SEVERAL = "This key is of a bulk create or a broadcast, which can't be replaced."
 
 
@@ -62,7 +64,7 @@ def put(request: NotificationRequest, *, key: str, caller: Caller, now: datetime
     """
     caller = replace(caller, idempotency_key=key)
     fingerprint = idempotency.fingerprint_of(request)
-    while True:
+    for _ in range(MAX_ATTEMPTS):
         current = _current(caller.client_id, key)
         if current is None:
             try:
@@ -88,6 +90,7 @@ def put(request: NotificationRequest, *, key: str, caller: Caller, now: datetime
         )
         if accepted is not None:
             return accepted
+    raise NotReplaceableError("Others replaced it at the same time, again and again. Retry.")
 
 
 def _current(client_id: ObjectId, key: str) -> NotificationDocument | None:
