@@ -17,7 +17,6 @@ refused is a trial: it is sent soon after the opening, and its acceptance closes
 
 import json
 import math
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -30,6 +29,7 @@ import structlog
 from domain.channels import address_key
 from notifications.store.claims import ClaimedDelivery
 from notifyproject.platform import encryption, valkey
+from notifyproject.platform.unique import new_token
 from providers.contract import Provider
 from providers.http import MAX_RETRY_AFTER
 
@@ -228,7 +228,7 @@ class CircuitState:
 
 def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
     """Return the permission of each circuit. The caller must return a ``Probe`` it does not use."""
-    names, token = list(dict.fromkeys(circuits)), uuid.uuid4().hex
+    names, token = list(dict.fromkeys(circuits)), new_token()
     if not names:
         return {}
     times = (PROBE_LEASE, PROBE_CHECK, LONGEST_WAIT)

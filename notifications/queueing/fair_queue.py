@@ -11,7 +11,6 @@ loses its data, the sweeper finds the deliveries.
 """
 
 import math
-import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from domain.states import DeliveryStatus, Priority
 from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker, valkey
+from notifyproject.platform.unique import new_token
 
 from .wakeups import DELIVER, HORIZON, PULL, WAKEUP_SIZE, send_wakeups, wakeup_args
 
@@ -238,7 +238,7 @@ def _is_burst(queue: FairQueue, count: int) -> bool:
 
 
 def _new_tokens(slots: Sequence[int]) -> list[PullToken]:
-    return [PullToken(slot, secrets.token_hex(8)) for slot in slots]
+    return [PullToken(slot, new_token()) for slot in slots]
 
 
 @dataclass(frozen=True, slots=True)

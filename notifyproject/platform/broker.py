@@ -6,7 +6,6 @@ from collections.abc import Collection
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 import redis
@@ -20,6 +19,7 @@ from kombu.pools import ProducerPool
 
 from . import rabbitmq, valkey
 from .server_health import ServerHealth
+from .unique import new_uuid
 
 log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
@@ -91,8 +91,8 @@ def encode(task: str, *, args: list[Any], queue: str, eta: datetime | None = Non
     body = msgspec.json.encode((args, {}, _OPTIONS))
     return (
         _template(os.getpid(), task, queue)
-        .replace(_ID, str(uuid4()).encode())
-        .replace(_TAG, str(uuid4()).encode())
+        .replace(_ID, str(new_uuid()).encode())
+        .replace(_TAG, str(new_uuid()).encode())
         .replace(_ETA, msgspec.json.encode(eta.isoformat() if eta else None))
         .replace(_SHOWN, msgspec.json.encode(shown))
         .replace(_BODY, msgspec.json.encode(b64encode(body).decode()))

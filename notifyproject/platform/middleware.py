@@ -2,13 +2,14 @@
 
 import re
 import secrets
-import uuid
 from collections.abc import Callable
 from types import MappingProxyType
 
 import pymongo
 import structlog
 from django.http import HttpRequest, HttpResponse
+
+from .unique import new_uuid
 
 HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
@@ -48,7 +49,7 @@ SECURITY_HEADERS = MappingProxyType(
 
 def request_id(given: str) -> str:
     """Return the client's request ID if it is valid, else a new one."""
-    return given if _VALID_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    return given if _VALID_REQUEST_ID.fullmatch(given) else new_uuid().hex
 
 
 class _Middleware:
