@@ -11,8 +11,8 @@ from domain import retry
 from domain.channels import ADDRESS_CHANNELS
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
+from domain.quiet_hours import QuietHours
 from domain.states import DeliveryStatus, Priority
-from domain.time import QuietHours
 from domain.wait_reasons import STORED_REASONS, Hold, describe_hold
 from domain.zones import first_known_zone
 from notifications.catalog import types

@@ -1,4 +1,4 @@
-"""Timestamps, time zones, schedules, expiry, and quiet hours. Times are aware UTC, in ms. Pure."""
+"""Timestamps, time zones, schedules, and expiry. Times are aware UTC, in ms. Pure."""
 
 import re
 from collections.abc import Callable
@@ -159,38 +159,6 @@ def _end_of_gap(local: datetime, zone: tzinfo) -> datetime:
         else:
             after = middle
     return after
-
-
-@dataclass(frozen=True, slots=True)
-class QuietHours:
-    """A daily quiet period in local time, from ``start`` (inclusive) to ``end`` (exclusive)."""
-
-    start: time
-    end: time
-    zone: ZoneInfo
-
-    @classmethod
-    def parse(cls, *, start: str, end: str, zone: str) -> "QuietHours":
-        """Parse times of day such as ``22:00``, and a time zone. Raises InvalidTimeError."""
-        begins, ends = parse_wall_clock(start), parse_wall_clock(end)
-        if begins == ends:
-            raise InvalidTimeError("empty_quiet_hours", "`start` and `end` must differ.")
-        return cls(start=begins, end=ends, zone=parse_zone(zone))
-
-    def until(self, now: datetime) -> datetime | None:
-        """Return when the current quiet hours end, or None outside quiet hours."""
-        local = now.astimezone(self.zone)
-        clock = local.time()
-        if self.start < self.end:
-            is_quiet, days = self.start <= clock < self.end, 0
-        else:
-            is_quiet, days = clock >= self.start or clock < self.end, int(clock >= self.start)
-        if not is_quiet:
-            return None
-        end = datetime.combine(local.date() + timedelta(days=days), self.end)
-        first = resolve_local(end, self.zone).at
-        # If the first occurrence of the end is over, a clock change repeats it.
-        return first if first > now else end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
 
 
 def parse_wall_clock(text: str) -> time:

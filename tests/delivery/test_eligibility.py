@@ -7,8 +7,8 @@ from delivery import eligibility
 from domain.channels import Channel
 from domain.content import Recipient
 from domain.errors import FailureCode
+from domain.quiet_hours import QuietHours
 from domain.states import DeliveryStatus, Priority
-from domain.time import QuietHours
 from notifications.store.claims import NotSent
 from recipients.queries import Refusal
 from tests.support.factories.notifications import FIXED_NOON as NOON
