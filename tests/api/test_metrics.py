@@ -164,28 +164,9 @@ def test_metrics_are_read_only() -> None:
     assert Client().post("/metrics").status_code == 405
 
 
-def test_dashboards_and_alerts_name_only_what_is_exported(fcm: ScriptedProvider) -> None:
-    now = utc_now()
-    for status in (DeliveryStatus.SENT, DeliveryStatus.FAILED):
-        factories.settled(status, at=now, created_at=now)
-    factories.accepted(created_at=now - timedelta(minutes=1))
-    factories.device("phone", at=now)
-    deliver(push(created_at=now, send_at=now), at=now)
-    collection("heartbeats").insert_one({"_id": "sweep", "at": now})
-    rollup.run(now=now + timedelta(seconds=1))
-    exported: dict[str, set[str]] = {}
-    for name, labels in samples():
-        exported.setdefault(name, set()).update(label for label, _ in labels)
+def test_dashboards_and_alerts_are_written_from_their_source() -> None:
     for file, text in grafana.files().items():
         assert (grafana.FOLDER / file).read_text(encoding="utf-8") == text, "run make grafana"
-    panels = [panel.expr for dashboard in grafana.DASHBOARDS for panel in dashboard.panels]
-    for expr in [*panels, *(condition for _, condition, _, _ in grafana.ALERTS)]:
-        (name,) = set(re.findall(r"notify_\w+", expr))
-        used = re.findall(r"(\w+)[!=]~?=?\"", expr)
-        used += [
-            label for found in re.findall(r"by \((.*?)\)", expr) for label in found.split(", ")
-        ]
-        assert set(used) <= exported[name], expr
 
 
 def test_every_exported_metric_is_on_a_dashboard() -> None:
