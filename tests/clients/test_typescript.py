@@ -6,40 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from tests.support import npm
 from tests.support.clients.api import App
+from tests.support.clients.typescript import FOLDER, NODE, build, compile_app, new_app
 from tests.support.openapi import api_operations
 
-FOLDER = Path(settings.BASE_DIR, "clients", "typescript")
 MAX_BYTES = 15 * 1024
 PACKED = {"README.md", "package.json", "index.js", "index.d.ts"}
-STRICT = {
-    "strict": True,
-    "exactOptionalPropertyTypes": True,
-    "noUncheckedIndexedAccess": True,
-    "module": "nodenext",
-    "target": "es2022",
-}
 PROJECTS = {
-    "node": {"lib": ["es2022"], "types": ["node"]},
+    "node": NODE,
     # Deno and Bun declare what browsers have.
     "web": {"lib": ["es2022", "dom"], "types": [], "noEmit": True},
 }
 """Compiler options of apps that differ in where fetch and its types come from."""
-
-
-def _app(folder: Path, tarball: Path) -> Path:
-    """Return an app that has the packed client and this folder's TypeScript."""
-    package = folder / "node_modules" / "@notifyproject" / "client"
-    package.mkdir(parents=True)
-    npm.run("tar", "-xzf", str(tarball), "--strip-components=1", cwd=package)
-    (folder / "package.json").write_text('{"type": "module"}')
-    (folder / "node_modules" / "@types").symlink_to(FOLDER / "node_modules" / "@types")
-    (folder / "node_modules" / "undici-types").symlink_to(FOLDER / "node_modules" / "undici-types")
-    (folder / "app.ts").write_text((FOLDER / "test" / "app" / "app.ts").read_text())
-    return folder
 
 
 @pytest.mark.slow
@@ -49,28 +29,28 @@ def test_package_passes_its_tests_and_serves_an_app(
 ) -> None:
     if not npm.is_installed():
         return
-    npm.install(FOLDER)
-    npm.run("npm", "run", "build", cwd=FOLDER)
-    npm.run("npm", "run", "check", cwd=FOLDER)
-    npm.run("npm", "test", cwd=FOLDER)
-
-    found = json.loads(
-        npm.run("npm", "pack", "./dist", "--json", "--pack-destination", str(tmp_path), cwd=FOLDER)
-    )
+    with npm.alone_in(FOLDER):
+        package = f"./{build().relative_to(FOLDER)}"
+        npm.run("npm", "run", "check", cwd=FOLDER)
+        npm.run("npm", "test", cwd=FOLDER)
+        pack = ("npm", "pack", package, "--json", "--pack-destination", str(tmp_path))
+        found = json.loads(npm.run(*pack, cwd=FOLDER))
     (packed,) = found if isinstance(found, list) else found.values()
     assert {file["path"] for file in packed["files"]} == PACKED
     assert packed["size"] <= MAX_BYTES
 
     lines = (FOLDER / "README.md").read_text().split("```")[1].removeprefix("ts\n")
     assert len(re.findall(r"\S.*\n", lines)) == 5
-    folder = _app(tmp_path / "app", tmp_path / packed["filename"])
+    folder = tmp_path / "app"
+    installed = new_app(folder)
+    installed.mkdir()
+    tarball = str(tmp_path / packed["filename"])
+    npm.run("tar", "-xzf", tarball, "--strip-components=1", cwd=installed)
+    (folder / "app.ts").write_text((FOLDER / "test" / "app" / "app.ts").read_text())
     (folder / "readme.ts").write_text(lines.replace("http://127.0.0.1:8000", live_server.url))
-    tsc = str(FOLDER / "node_modules" / ".bin" / "tsc")
     for name, options in PROJECTS.items():
         files = ["app.ts", "readme.ts"] if name == "node" else ["app.ts"]
-        project = {"compilerOptions": {**STRICT, **options}, "files": files}
-        (folder / f"{name}.json").write_text(json.dumps(project))
-        npm.run(tsc, "--project", f"{name}.json", cwd=folder)
+        compile_app(folder, files=files, options=options)
 
     said = npm.run("node", "readme.js", cwd=folder, env={"NOTIFY_KEY": app.key})
     sent, _ = said.split()

@@ -3,11 +3,13 @@
 Node.js is no prerequisite of the tests: a machine without it leaves out those of its packages.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -29,6 +31,14 @@ def run(*command: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other test processes from installing and building in a folder meanwhile."""
+    with (folder / "package.json").open() as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        yield
 
 
 def install(folder: Path) -> None:
