@@ -42,6 +42,8 @@ def begin(version: Version) -> None:
     text = changelog.with_release(path.read_text("utf-8"), version=version, day=day)
     path.write_text(text, encoding="utf-8")
     versions.write(ROOT, version)
+    if page := checks.upgrading_page(version):
+        print(f"Write {page}, and list it in docs/guides/upgrade.md.")
     print(f"Look at `git diff`, commit it, then run `make release VERSION={version}`.")
 
 

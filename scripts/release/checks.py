@@ -29,12 +29,20 @@ def problems(
             yield f"{name} states {states}: run `make version VERSION={version}`, and commit."
     text = (repository.root / "CHANGELOG.md").read_text("utf-8")
     yield from changelog.problems(text, version=version, today=today)
+    page = upgrading_page(version)
+    if page is not None and not (repository.root / page).is_file():
+        yield f"{page} is missing: it says what to do before and after the upgrade."
     is_tagged = version.tag in repository.git("tag").splitlines()
     if is_tagged and repository.commit(version.tag) != repository.commit():
         yield f"{version.tag} is a tag of another commit."
     if previous is not None:
         then, now = (repository.files(*PINNED, tag=each) for each in (previous.tag, "HEAD"))
         yield from replaced_files(then, now)
+
+
+def upgrading_page(version: Version) -> str | None:
+    """Return the page about the upgrade to a version. A patch version has none."""
+    return None if version.patch else f"docs/upgrading/{version}.md"
 
 
 def replaced_files(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

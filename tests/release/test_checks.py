@@ -15,6 +15,7 @@ from tests.support.source import ROOT
 PREVIOUS, NEXT = Version(1, 0, 0), Version(1, 1, 0)
 TODAY = date(2027, 1, 31)
 BUNDLE = "static/inbox/0.1.0.js"
+UPGRADING = "docs/upgrading/1.1.0.md"
 OPERATION = {"get": {"operationId": "listNotes", "responses": {}}}
 
 
@@ -36,6 +37,7 @@ def repository(tmp_path: Path) -> Repository:
     git.git("tag", PREVIOUS.tag)
     versions.write(root, NEXT)
     _write(root, "CHANGELOG.md", "## [Unreleased]\n\n## [1.1.0] - 2027-01-31\n\n- A bell.\n")
+    _write(root, UPGRADING, "# Upgrade to 1.1.0\n")
     _commit(git, "The next")
     return git
 
@@ -80,6 +82,20 @@ def test_file_that_states_another_version_is_named(repository: Repository) -> No
     _commit(repository, "Half")
     (found,) = problems(repository)
     assert "package-lock.json states 1.0.0 and 1.1.0: run `make version VERSION=1.1.0`" in found
+
+
+def test_version_has_a_page_about_its_upgrade_unless_it_is_a_patch(repository: Repository) -> None:
+    (repository.root / UPGRADING).unlink()
+    versions.write(repository.root, Version(1, 1, 1))
+    text = "## [Unreleased]\n\n## [1.1.1] - 2027-01-31\n\n- A bell.\n"
+    _write(repository.root, "CHANGELOG.md", text)
+    _commit(repository, "A patch")
+    assert problems(repository, Version(1, 1, 1)) == []
+    versions.write(repository.root, NEXT)
+    _write(repository.root, "CHANGELOG.md", text.replace("1.1.1", "1.1.0"))
+    _commit(repository, "No page")
+    (found,) = problems(repository)
+    assert found.startswith(f"{UPGRADING} is missing")
 
 
 def test_file_that_pages_load_by_its_hash_stays(repository: Repository) -> None:
