@@ -1,6 +1,6 @@
 """Registers, changes, and removes devices. All calls are idempotent and raise PyMongoError."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -64,18 +64,23 @@ DESCRIPTIVE_FIELDS = tuple(item.name for item in fields(Registration) if item.de
 
 
 def register(
-    new: Registration, *, preferences: Mapping[str, Any] | None = None, now: datetime
+    new: Registration,
+    *,
+    preferences: Mapping[str, Any] | None = None,
+    kept: Collection[str] = (),
+    now: datetime,
 ) -> DeviceDocument:
     """Store a device as active and return it. The same token replaces the stored device.
 
-    Fields that aren't given are removed. Without ``preferences``, the stored preferences stay,
-    unless the token moves from another recipient.
+    Fields that aren't given are removed, except those in ``kept``, which the caller can't know.
+    They and, without ``preferences``, the stored preferences stay, unless the token moves from
+    another recipient.
 
     Beyond MAX_DEVICES, one of the recipient's devices is removed: the longest inactive or, if all
     are active, the longest unseen. Idempotent. Raises PyMongoError.
     """
     device_id = id_of(new.token)
-    pipeline = _registration_pipeline(new, now=now, preferences=preferences)
+    pipeline = _registration_pipeline(new, now=now, preferences=preferences, kept=kept)
     for _ in range(_MAX_TRIES):
         try:
             stored: Any = DEVICES().find_one_and_update(
@@ -285,7 +290,11 @@ def _update(
 
 
 def _registration_pipeline(
-    new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
+    new: Registration,
+    *,
+    now: datetime,
+    preferences: Mapping[str, Any] | None,
+    kept: Collection[str],
 ) -> list[dict[str, Any]]:
     same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
     described = {name: getattr(new, name) for name in ("user_id", *DESCRIPTIVE_FIELDS)}
@@ -299,7 +308,7 @@ def _registration_pipeline(
         if preferences is not None
         else {"$cond": [same_user, "$notification_preferences", "$$REMOVE"]}
     )
-    for name in ("last_accepted_at", "last_receipt_at"):
+    for name in ("last_accepted_at", "last_receipt_at", *kept):
         written[name] = {"$cond": [same_user, f"${name}", "$$REMOVE"]}
     written |= {
         "is_active": True,

@@ -32,6 +32,8 @@ from ..http.requests import InboxRequest
 from ..openapi.operations import operation
 
 RECORDED_FIELDS = ("user_id", "platform", "is_active", "device_model")
+UNKNOWN_TO_PAGES = ("app_version", "os_version")
+"""What an app's server may have registered, and a page says nothing of."""
 
 
 class InboxPushView(msgspec.Struct, kw_only=True, frozen=True):
@@ -74,7 +76,7 @@ def register_inbox_browser(request: InboxRequest) -> Response:
                 registration.replace_token(
                     device_id=earlier["_id"], user_id=user.user_id, token=new.token, now=now
                 )
-    stored = registration.register(new, now=now)
+    stored = registration.register(new, kept=UNKNOWN_TO_PAGES, now=now)
     if change := audit.describe_change(before, stored, fields=RECORDED_FIELDS):
         _record(user, device_id, change, flag=CHANGE if before else ADDITION)
     return Response(registered_browser(stored))

@@ -173,6 +173,24 @@ def test_page_registers_its_browser_with_an_inbox_token(app: App, key: VapidKey)
     assert (shown["language"], shown["timezone"]) == ("pt-PT", None)
 
 
+def test_page_leaves_what_it_cannot_know(app: App) -> None:
+    body, known = subscription(), {"app_version": "2.4.0", "os_version": "14.1"}
+    put(app, body, **known, device_model="Firefox", language="pt")
+
+    for sent in (
+        {"subscription": body},
+        {"subscription": subscription(OTHER), "replaces": id_of(body)},
+    ):
+        device_id = InboxUser(app=app).put("/push", sent).json()["id"]
+        shown = app.get(f"/devices/{device_id}").json()
+        assert {name: shown[name] for name in known} == known
+        assert (shown["device_model"], shown["language"]) == (None, None)
+
+    InboxUser(app=app, user_id="bob").put("/push", {"subscription": subscription(OTHER)})
+    shown = app.get(f"/devices/{device_id}").json()
+    assert (shown["user_id"], *map(shown.get, known)) == ("bob", None, None)
+
+
 def test_apps_device_and_a_browsers_do_not_replace_each_other(app: App) -> None:
     app_token = "cXk3-a-token-of-firebase"
     phone = {"user_id": "ada", "platform": "android", "device_token": app_token}
