@@ -104,14 +104,19 @@ def test_texts_that_yaml_would_take_for_something_else_stay_texts(text: str) -> 
 
 
 @each_case(
-    "value", ["\n", "a\n\n", " a\n", ["\n"], {"\n": None}, {"\x85": None}, "a\u2028b", "a\x85\nb"]
+    "value",
+    [
+        *("\n", "a\n\n", " a\n", ["\n"], {"\n": None}, {"\x85": None}, "a\u2028b", "a\x85\nb"),
+        *("a\n\xa0", "a\n\u2003", "a\n\xa0\n", "a\n\t", "a\n\t\n", "a\n\r", "a\n#", "a\nb: c"),
+    ],
 )
-def test_every_line_break_is_kept_before_another_field(value: Any) -> None:
+def test_every_line_is_kept_before_another_field_and_written_once(value: Any) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         for each in ({"a": None}, {"a": value, "b": None}, {"a": value}):
             write_type(folder, Content(each))
             assert files.read_type(folder).definition == each
+            assert write_type(folder, Content(each)) == []
 
 
 @each_case("text", ["no", "off", "2026-12-24", "12:30", "012"])

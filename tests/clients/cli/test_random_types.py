@@ -17,14 +17,18 @@ from tests.support.clients.api import App
 
 CASES = int(os.environ.get("RANDOM_TYPES", "8"))
 """The proof has 1,000: ``RANDOM_TYPES=1000``."""
-SLUG = "random_type"
+SLUGS = [f"random_{number}" for number in range(8)]
+"""Types that go through the command together, since each of its calls reads all types there are."""
 SUFFIXES = (".yaml", "schema.json", ".html", ".txt")
 LINES = st.text(
     st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="{}<>&"), max_size=30
 )
 NAMES = LINES.map(str.strip).filter(bool)
 TEXTS = st.lists(
-    LINES | st.sampled_from(["", "{{ word }}", "no", "1e5", "a: b", "# x", " - y", "~", "'", "\t"]),
+    LINES
+    | st.sampled_from(
+        ["", "{{ word }}", "no", "1e5", "a: b", "# x", " - y", "~", "'", "\t", "\xa0"]
+    ),
     min_size=1,
     max_size=4,
 ).map("\n".join)
@@ -109,28 +113,36 @@ PARTS = st.dictionaries(
 ).map(lambda parts: parts if "default" in parts else {})
 
 
+TYPES = st.tuples(definitions(), PARTS)
+
+
 @settings(
-    max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=-(-CASES // len(SLUGS)),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(definition=definitions(), parts=PARTS)
+@given(drawn=st.lists(TYPES, min_size=len(SLUGS), max_size=len(SLUGS)))
 def test_pull_after_push_is_the_same_byte_for_byte(
-    app: App, definition: dict[str, Any], parts: dict[str, dict[str, str]]
+    app: App, drawn: list[tuple[dict[str, Any], dict[str, dict[str, str]]]]
 ) -> None:
-    body = {"types": [{"slug": SLUG, "definition": definition, "parts": parts}], "publish": True}
-    answer = app.post("/type-files", body)
+    new = [
+        {"slug": slug, "definition": definition, "parts": parts}
+        for slug, (definition, parts) in zip(SLUGS, drawn, strict=True)
+    ]
+    _forget()
+    answer = app.post("/type-files", {"types": new, "publish": True})
     assert answer.status_code == 200, answer.content
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
-        pulled = _pulled(first, app, SLUG)
-        revision = _revision(app)
+        pulled = _pulled(first, app, *SLUGS)
+        revisions = _revisions(app)
         assert (pulled("push", "--publish"), pulled.out) == (0, "")
-        # A server without the type gets the same one of the files.
+        # A server without the types gets the same ones of the files.
         _forget()
         assert pulled("push", "--publish", "--force") == 0, pulled.out
-        assert _revision(app) == revision
-        assert _texts(_pulled(second, app, SLUG)) == _texts(pulled)
+        assert _revisions(app) == revisions
+        assert _texts(_pulled(second, app, *SLUGS)) == _texts(pulled)
         before = pulled.files()
-        assert (pulled("pull", SLUG), pulled.out, pulled.files()) == (0, "", before)
-    _forget()
+        assert (pulled("pull", *SLUGS), pulled.out, pulled.files()) == (0, "", before)
 
 
 COLOURS = st.integers(0, 0xFFFFFF).map("#{:06x}".format)
@@ -205,16 +217,12 @@ def _texts(notify: Notify) -> dict[str, bytes]:
     return {name: text for name, text in notify.files().items() if name.endswith(SUFFIXES)}
 
 
-def _revision(app: App) -> str:
-    (found,) = (
-        each["revision"]
-        for each in app.get("/type-files", limit=100).json()["results"]
-        if each["slug"] == SLUG
-    )
-    return str(found)
+def _revisions(app: App) -> dict[str, str]:
+    found = app.get("/type-files", limit=100).json()["results"]
+    return {each["slug"]: each["revision"] for each in found if each["slug"] in SLUGS}
 
 
 def _forget() -> None:
-    collection("notification_types").delete_one({"_id": SLUG})
-    collection("template_versions").delete_many({"type": SLUG})
+    collection("notification_types").delete_many({"_id": {"$in": SLUGS}})
+    collection("template_versions").delete_many({"type": {"$in": SLUGS}})
     types.invalidate_types()

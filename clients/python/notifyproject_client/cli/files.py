@@ -22,6 +22,8 @@ _HTML = "_html"  # A part with this ending is an .html file without it
 _FIELD = re.compile(r"(?P<quote>['\"]?)(?P<field>[A-Za-z_][A-Za-z0-9_]*)(?P=quote):(?:\s|$)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LINES = re.compile(r"[^\s].*[^\n]\n?", re.DOTALL)
+_BLANKS = " \r\n"
+"""What a line without a text has. Other blanks, such as U+00A0, are a text in YAML."""
 _OTHER_BREAK = re.compile("[\x85\u2028\u2029]")
 Parts = dict[str, dict[str, str]]
 """Texts by language and part."""
@@ -254,7 +256,7 @@ def _blocks(text: str) -> tuple[str, dict[str, str]]:
             current = blocks.setdefault(found["field"], [])
             current.extend([*before, ended])
             before = []
-        elif line.startswith("#") or not line.strip():
+        elif line.startswith("#") or not line.strip(_BLANKS):
             before.append(ended)
         else:
             current.extend([*before, ended])
