@@ -20,6 +20,8 @@ HTML = "html"
 _HIDDEN = re.compile(r"\{%-?\s*(comment|raw)\s*-?%\}.*?\{%-?\s*end\1\s*-?%\}", re.DOTALL)
 _CHARACTER = re.compile(r"[^\n]")
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
+_OPT_OUT = re.compile(r"\{(?:\{|%-?\s*render\b)[^{}]*\bunsubscribe_url\b")
+"""Its output, or its place among the arguments of a partial."""
 _RENDERED = re.compile(r"\{%-?\s*render\s+(?:'([^']*)'|\"([^\"]*)\")")
 
 
@@ -31,9 +33,27 @@ def find_in_partial(texts: Parts) -> Iterator[Finding]:
             yield from find_in_source(source, is_html=form == HTML, pointer=pointer)
 
 
-def find_in_layout(html: str) -> Iterator[Finding]:
-    """Yield what the rules find in a layout."""
-    yield from find_in_source(html, is_html=True, pointer="/html")
+def find_in_layout(html: str, partials: Mapping[str, Parts]) -> Iterator[Finding]:
+    """Yield what the rules find in a layout, given partials: those that it renders, or some."""
+    found = find_in_source(html, is_html=True, pointer="/html")
+    yield from found
+    if all(each.code != Rule.SYNTAX for each in found) and not _may_opt_out(html, partials):
+        reason = "A layout shows {{ unsubscribe_url }}, which marketing emails have."
+        yield Finding(code=Rule.OPT_OUT_MISSING, pointer="/html", detail=reason)
+
+
+def _may_opt_out(html: str, partials: Mapping[str, Parts]) -> bool:
+    """Return whether a layout or its partials show the link to unsubscribe, as far as is known."""
+    visible = _HIDDEN.sub(_blank, html)
+    used = used_partials([visible], partials)
+    inner = (
+        text
+        for name in used
+        for forms in partials.get(name, {}).values()
+        for text in forms.values()
+    )
+    is_shown = any(_OPT_OUT.search(text) for text in (visible, *inner))
+    return is_shown or not used <= partials.keys()
 
 
 def find_in_brand(brand: Mapping[str, Any]) -> Iterator[Finding]:

@@ -72,7 +72,7 @@ def _lint_item(change: Change, design: Design) -> Iterable[Finding]:
     if change.kind is Kind.PARTIAL:
         return design_rules.find_in_partial(change.content)
     if change.kind is Kind.LAYOUT:
-        return design_rules.find_in_layout(change.content)
+        return design_rules.find_in_layout(change.content, design.partials)
     if change.kind is Kind.BRAND:
         return design_rules.find_in_brand(change.content)
     return design_rules.find_in_translations(change.name, design.translations)

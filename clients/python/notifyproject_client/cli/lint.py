@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-from .files import OWN_LANGUAGE
+from .files import OWN_LANGUAGE, Parts
 from .kinds import BRAND, KINDS, LAYOUT, PARTIAL, TRANSLATION, TYPE, Item, Kind
 from .rules import design_rules, type_rules
 from .rules.schema_changes import pointer_token
@@ -34,20 +34,23 @@ def find_without_server(local: Sequence[Item], *, is_all: bool) -> Iterator[Find
     others that could use them.
     """
     texts = {item.name: item.content.definition for item in local if item.kind is TRANSLATION}
+    partials = {item.name: item.content.parts for item in local if item.kind is PARTIAL}
     known = texts if is_all else {}  # Others may have what these lack.
     used = _used(local) if is_all and any(item.kind is TYPE for item in local) else None
     for kind in KINDS:
         for index, item in enumerate(item for item in local if item.kind is kind):
             is_unused = used is not None and kind in _NAMED_BY_TYPES and item.key not in used
             for found in (
-                *_find_in_item(item, texts),
+                *_find_in_item(item, texts, partials),
                 *_find_unknown_keys(item, known),
                 *([design_rules.unused_finding()] if is_unused else ()),
             ):
                 yield replace(found, pointer=f"/{kind.folder}/{index}{found.pointer}")
 
 
-def _find_in_item(item: Item, translations: Mapping[str, Any]) -> Iterable[Finding]:
+def _find_in_item(
+    item: Item, translations: Mapping[str, Any], partials: Mapping[str, Parts]
+) -> Iterable[Finding]:
     content = item.content
     if item.kind is TYPE:
         wrong = [*_find_wrong_shapes(content.definition)]
@@ -55,10 +58,13 @@ def _find_in_item(item: Item, translations: Mapping[str, Any]) -> Iterable[Findi
     if item.kind is PARTIAL:
         return design_rules.find_in_partial(content.parts)
     if item.kind is LAYOUT:
-        return design_rules.find_in_layout(content.parts[OWN_LANGUAGE][design_rules.HTML])
+        html = content.parts[OWN_LANGUAGE][design_rules.HTML]
+        return design_rules.find_in_layout(html, partials)
     if item.kind is BRAND:
         return design_rules.find_in_brand(content.definition)
-    return design_rules.find_in_translations(item.name, translations)
+    if item.kind is TRANSLATION:
+        return design_rules.find_in_translations(item.name, translations)
+    return ()
 
 
 def _find_unknown_keys(item: Item, translations: Mapping[str, Any]) -> Iterable[Finding]:
