@@ -1,4 +1,4 @@
-"""Types with their texts, and what they use: what the command ``notify`` has as files."""
+"""Types with their texts, what they use, and limits: what the command ``notify`` has as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,19 +13,22 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
 from domain.type_rules import Finding, Rule
-from notifications.catalog import designs, types
+from notifications.catalog import designs, limits, types
 from notifications.catalog.definitions import TypeRequest
-from notifications.content import design_changes, pushes, type_files, type_lint
+from notifications.catalog.limits import MAX_LIMITS, LimitRequest
+from notifications.content import design_changes, limit_changes, pushes, type_files, type_lint
+from notifications.content.design_changes import Outcome
+from notifications.content.limit_changes import LimitChange, PlannedLimit
 from notifications.content.pushes import Push, PushConflictError
 from notifications.content.type_files import Change, NewContent, TypeContent, TypeOutcome
-from notifications.models import NotificationType
+from notifications.models import Limit, NotificationType
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
 
 from . import design
-from .design import DesignChanges, DesignChangesView
+from .design import FLAGS, DesignChanges, DesignChangesView, Replaces
 from .http import paging
 from .http.body import MAX_BYTES_BULK, MAX_DEPTH, check_values, convert, decode, read_body
 from .http.field_hints import HintBudget
@@ -53,6 +56,7 @@ EXAMPLE_FILE = {
     "definition": EXAMPLE_DEFINITION,
     "parts": EXAMPLE_PARTS,
 }
+EXAMPLE_LIMIT = {"categories": ["marketing"], "max": 3, "period_seconds": 604_800}
 RULES = frozenset(Rule)
 Slug = Annotated[str, Meta(min_length=1, max_length=64, examples=["payment_confirmed"])]
 Revision = Annotated[str, Meta(min_length=32, max_length=32, examples=[EXAMPLE_REVISION])]
@@ -81,8 +85,21 @@ class TypeFileView(msgspec.Struct, kw_only=True, frozen=True):
     """What staff changed since the last push, while the type was managed by code."""
 
 
+class LimitFileView(msgspec.Struct, kw_only=True, frozen=True):
+    """A limit for recipients."""
+
+    name: Annotated[str, Meta(examples=["weekly_marketing"])]
+    revision: Revision
+    """Differs once the limit does."""
+    limit: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_LIMIT])]
+    """The fields of `PUT /limits/{name}` that don't have their default."""
+
+
 class TypeFileList(PageView[TypeFileView], kw_only=True, frozen=True):
     """A page of types with their texts, by slug."""
+
+    limits: list[LimitFileView] = msgspec.field(default_factory=list)
+    """All limits, by name, on the first page."""
 
 
 class TypeFileRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,8 +122,24 @@ TypeFileRequests = Annotated[
 ]
 
 
-class TypeFilesRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Types, and what they use, to store together. What isn't named stays as it is."""
+class LimitFileRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A limit for recipients, to store with types."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=64, examples=["weekly_marketing"])]
+    revision: Replaces = None
+    limit: Annotated[LimitRequest | None, Meta(description="null: it is removed.")] = None
+
+
+class FileChanges(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the files have beside types."""
+
+    limits: Annotated[list[LimitFileRequest], Meta(max_length=MAX_LIMITS)] = msgspec.field(
+        default_factory=list
+    )
+
+
+class TypeFilesRequest(FileChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Types, what they use, and limits, to store together. What isn't named stays as it is."""
 
     types: TypeFileRequests = msgspec.field(default_factory=list)
     publish: Annotated[
@@ -128,8 +161,8 @@ class TypeFilesRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_
     ] = msgspec.field(default_factory=list)
 
 
-class TypeLintRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Types, and what they use, to check. Nothing is stored."""
+class TypeLintRequest(FileChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Types, what they use, and limits, to check. Nothing is stored."""
 
     types: TypeFileRequests = msgspec.field(default_factory=list)
 
@@ -140,7 +173,7 @@ class NamedType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     slug: Slug
 
 
-class NamedTypesRequest(DesignChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NamedTypesRequest(FileChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The types to check, of which any may have the wrong structure."""
 
     types: Annotated[list[NamedType], Meta(max_length=MAX_TYPES)] = msgspec.field(
@@ -162,10 +195,21 @@ class TypeChangeView(msgspec.Struct, kw_only=True, frozen=True):
     parts: Annotated[dict[str, dict[str, str]], Meta(examples=[EXAMPLE_PARTS])]
 
 
+class LimitChangeView(msgspec.Struct, kw_only=True, frozen=True):
+    """What a set does to a limit."""
+
+    name: Annotated[str, Meta(examples=["weekly_marketing"])]
+    outcome: Annotated[Outcome, Meta(examples=["changed"])]
+    revision: Revision | None
+    """The revision that it has once it is stored; null: it is removed."""
+    limit: Annotated[dict[str, Any] | None, Meta(examples=[EXAMPLE_LIMIT])]
+
+
 class TypeChangesView(DesignChangesView, kw_only=True, frozen=True):
-    """What a set does to its types and the design, each list in the order of the request."""
+    """What a set does to types, the design, and limits, each list in the request's order."""
 
     results: list[TypeChangeView]
+    limits: list[LimitChangeView]
     is_published: Annotated[bool, Meta(examples=[True])]
 
 
@@ -192,12 +236,19 @@ class FindingsView(msgspec.Struct, kw_only=True, frozen=True):
 
 @operation(scope=Scope.TEMPLATES_WRITE, response=TypeFileList, parameters=paging.PARAMETERS)
 def list_type_files(request: ClientRequest) -> Response:
-    """List the types by slug, each with its published texts."""
+    """List the types by slug, each with its published texts; and all limits, on the first page."""
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
     page = types.page(limit=page_request.limit, cursor=page_request.cursor)
     links = paging.page_links(page, list_name=LIST, order=types.BY_SLUG)
     found = type_files.read_contents(page.documents)
-    return Response(TypeFileList(results=[_file_view(each) for each in found], **links))
+    stored = limits.read_limits() if page_request.cursor is None else []
+    return Response(
+        TypeFileList(
+            results=[_file_view(each) for each in found],
+            limits=[_limit_view(each) for each in stored],
+            **links,
+        )
+    )
 
 
 @operation(
@@ -214,15 +265,16 @@ def push_type_files(request: ClientRequest) -> Response:
     request has no effect. With `publish`, definitions, texts, and the design take effect at once
     and together; without it, new texts become drafts and the rest is checked, and stays as it is.
     Types are checked with the design of the request, and it with them. Changes that make a critical
-    or sensitive type less safe need the scope `types:admin`, as for a single type. To publish a
-    schema that refuses what the published one takes needs `confirm_breaking`.
+    or sensitive type less safe need the scope `types:admin`, as for a single type, and the
+    publication of limits needs `limits:write`. To publish a schema that refuses what the published
+    one takes needs `confirm_breaking`.
     """
     raw = _read(request)
     for index, each in enumerate(_listed_types(raw)):
         check_values(each, pointer=f"/types/{index}")
     body = convert(raw, TypeFilesRequest)
     _check_not_empty(body)
-    _check_unique([each.slug for each in body.types])
+    _check_unique("types", "slug", [each.slug for each in body.types])
     problems = ProblemCollector()
     problems.check_one_line(body.note, "/note")
     confirmed, named = set(body.confirm_breaking), {each.slug for each in body.types}
@@ -236,7 +288,7 @@ def push_type_files(request: ClientRequest) -> Response:
     ]
     items = design.given_changes(body)
     try:
-        push = _push(request, body, new, items)
+        push = _push(request, body, new, items, _limit_changes(body))
     except PushConflictError as conflict:
         raise REVISION_CONFLICT.error(
             errors=[design.revision_problem(pointer) for pointer in conflict.pointers]
@@ -245,6 +297,7 @@ def push_type_files(request: ClientRequest) -> Response:
     return Response(
         TypeChangesView(
             results=[_change_view(change) for change in push.types],
+            limits=[_limit_change_view(planned) for planned in push.limits],
             is_published=body.publish and not body.dry_run,
             **msgspec.structs.asdict(of_design),
         )
@@ -279,7 +332,9 @@ def lint_type_files(request: ClientRequest) -> Response:
                 for problem in refused.errors
             ]
     new = _contents(read)
-    items = design.given_changes(convert({**raw, "types": []}, TypeLintRequest))
+    beside = convert({**raw, "types": []}, TypeLintRequest)
+    items = design.given_changes(beside)
+    limit_changes.plan(_limit_changes(beside), new_types=slugs)
     planned = design_changes.draft(items, before=designs.read_newest())
     linted = type_lint.lint_types(new, design=planned.design)
     found |= zip([each.slug for each in new], linted, strict=True)
@@ -312,6 +367,20 @@ def _contents(given: Sequence[TypeFileRequest]) -> list[NewContent]:
     ]
 
 
+def _limit_changes(body: FileChanges) -> list[LimitChange]:
+    """Return the changes of limits. Raises InvalidRequestError for a name given twice."""
+    _check_unique("limits", "name", [each.name for each in body.limits])
+    return [
+        LimitChange(
+            name=each.name,
+            request=each.limit,
+            replaces=each.revision,
+            pointer=f"/limits/{index}",
+        )
+        for index, each in enumerate(body.limits)
+    ]
+
+
 def _read(request: ClientRequest) -> dict[str, Any]:
     """Return a body, of which all but the types is checked for what can't be stored."""
     raw = decode(
@@ -337,7 +406,7 @@ def _read_slugs(raw: Mapping[str, Any]) -> list[str]:
     slugs = [each.slug for each in named_types.types]
     for index, slug in enumerate(slugs):
         check_values({"slug": slug}, pointer=f"/types/{index}")
-    _check_unique(slugs)
+    _check_unique("types", "slug", slugs)
     return slugs
 
 
@@ -348,19 +417,21 @@ def _listed_types(raw: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _check_not_empty(body: TypeFilesRequest | NamedTypesRequest) -> None:
-    if not (body.types or body.partials or body.layouts or body.brands or body.translations):
+    of_design = (body.partials, body.layouts, body.brands, body.translations)
+    if not any((body.types, *of_design, body.limits)):
         problems = ProblemCollector()
-        problems.add("/types", "out_of_range", "At least one type, or item of the design.")
+        problems.add("/types", "out_of_range", "At least one type, item of the design, or limit.")
         problems.raise_if_any()
 
 
-def _check_unique(slugs: Sequence[str]) -> None:
+def _check_unique(listed: str, field: str, names: Sequence[str]) -> None:
     problems = ProblemCollector()
     seen: set[str] = set()
-    for index, slug in enumerate(slugs):
-        if slug in seen:
-            problems.add(f"/types/{index}/slug", "duplicate", "Another type has this slug.")
-        seen.add(slug)
+    for index, name in enumerate(names):
+        if name in seen:
+            reason = f"Another one in `{listed}` has this {field}."
+            problems.add(f"/{listed}/{index}/{field}", "duplicate", reason)
+        seen.add(name)
     problems.raise_if_any()
 
 
@@ -369,15 +440,13 @@ def _push(
     body: TypeFilesRequest,
     new: Sequence[NewContent],
     items: Sequence[design_changes.Change],
+    new_limits: Sequence[LimitChange],
 ) -> Push:
     """Return what was done, or of a dry run what would be. Raises PushConflictError and others."""
     now, by = utc_now(), f"app:{request.client.name}"
     for _ in range(pushes.MAX_ATTEMPTS):
-        push = pushes.plan(new, items)
-        is_weakened = any(change.weakened for change in push.types)
-        is_weakened = is_weakened or design_changes.weakens(push.design)
-        if is_weakened and not request.client.has_scope(Scope.TYPES_ADMIN):
-            raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
+        push = pushes.plan(new, items, new_limits)
+        _check_scopes(request, push, publish=body.publish)
         if body.dry_run:
             return push
         push = pushes.store_drafts(push, note=body.note, created_by=by, now=now)
@@ -389,11 +458,30 @@ def _push(
             return push
         if pushes.publish(push, created_by=by, now=now):
             design.record(request, items, push.design)
-            for change in push.types:
-                if change.outcome is not TypeOutcome.UNCHANGED:
-                    _record(request, change, _described(change))
+            _record_publication(request, push)
             return push
     raise PushConflictError([f"{change.pointer}/revision" for change in items])
+
+
+def _check_scopes(request: ClientRequest, push: Push, *, publish: bool) -> None:
+    """Raise ApiError if the client may not do what a push does."""
+    is_weakened = any(change.weakened for change in push.types)
+    needed = {
+        Scope.TYPES_ADMIN: is_weakened or design_changes.weakens(push.design),
+        Scope.LIMITS_WRITE: publish and push.has_new_limits,
+    }
+    for scope, is_needed in needed.items():
+        if is_needed and not request.client.has_scope(scope):
+            raise INSUFFICIENT_SCOPE.error(scope=scope)
+
+
+def _record_publication(request: ClientRequest, push: Push) -> None:
+    for change in push.types:
+        if change.outcome is not TypeOutcome.UNCHANGED:
+            _record(request, change, _described(change))
+    for planned in push.limits:
+        if planned.has_effect:
+            _record_limit(request, planned)
 
 
 def _described(change: Change) -> str:
@@ -408,6 +496,34 @@ def _record(request: ClientRequest, change: Change, message: str) -> None:
         object_id=change.content.slug,
         message=message,
         flag=ADDITION if change.outcome is TypeOutcome.CREATED else CHANGE,
+    )
+
+
+def _record_limit(request: ClientRequest, planned: PlannedLimit) -> None:
+    described = audit.describe_change(planned.before, planned.fields, fields=planned.fields)
+    audit.record_client_action(
+        request.client,
+        model=Limit,
+        object_id=planned.change.name,
+        message=(described or "Saved without changes.") if planned.fields else "Removed.",
+        flag=FLAGS[planned.outcome],
+    )
+
+
+def _limit_view(stored: Mapping[str, Any]) -> LimitFileView:
+    return LimitFileView(
+        name=stored["_id"],
+        revision=limit_changes.revision_of(stored),
+        limit=limit_changes.given(stored),
+    )
+
+
+def _limit_change_view(planned: PlannedLimit) -> LimitChangeView:
+    return LimitChangeView(
+        name=planned.change.name,
+        outcome=planned.outcome,
+        revision=limit_changes.revision_of(planned.fields) if planned.fields else None,
+        limit=planned.given,
     )
 
 

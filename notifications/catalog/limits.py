@@ -1,12 +1,13 @@
 """Limits for recipients: their definitions in requests, stored, and cached in each process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 from django.conf import settings
 from msgspec import Meta
+from pymongo.client_session import ClientSession
 
 from domain.channels import Channel
 from domain.limits import (
@@ -89,13 +90,24 @@ class StricterLimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     min_gap_seconds: Annotated[int, Meta(ge=0, le=MAX_PERIOD_SECONDS)] = 0
 
 
-def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
-    """Return a limit's stored fields. Raises InvalidRequestError with every problem."""
+def validate_limit(
+    name: str,
+    request: LimitRequest,
+    *,
+    known: Collection[str] | None = None,
+    new_types: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return a limit's stored fields. Raises InvalidRequestError with every problem.
+
+    ``known`` are the limits beside it; None: those that there are. ``new_types`` are types that are
+    stored with it.
+    """
     problems = ProblemCollector()
-    _check_name(name, problems)
+    _check_name(name, problems, known=known)
+    slugs: list[str] = []
     for index, slug in enumerate(request.types):
         try:
-            types.stored_slug(slug)
+            slugs.append(slug if slug in new_types else types.stored_slug(slug))
         except types.UnknownTypeError:
             problems.add(f"/types/{index}", "unknown_type", "Unknown type.")
     for index, category in enumerate(request.categories):
@@ -112,7 +124,7 @@ def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
         problems.add("/min_gap_seconds", "out_of_range", reason)
     problems.raise_if_any()
     return {
-        "types": list(dict.fromkeys(types.stored_slug(slug) for slug in request.types)),
+        "types": list(dict.fromkeys(slugs)),
         "categories": list(dict.fromkeys(request.categories)),
         "channels": [channel.value for channel in channels],
         "max": request.max,
@@ -122,33 +134,51 @@ def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
     }
 
 
-def _check_name(name: str, problems: ProblemCollector) -> None:
+def _check_name(name: str, problems: ProblemCollector, *, known: Collection[str] | None) -> None:
     if not types.SLUG.fullmatch(name):
         expected = "lower-case letters, digits and underscores, starting with a letter"
         problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
     if name == CODES:
         problems.add("", "reserved", "Set SMS_CODES_PER_NUMBER in place of this limit.")
-    known = {document["_id"] for document in read_limits()}
+    if known is None:
+        known = {document["_id"] for document in read_limits()}
     if name not in known and len(known) >= MAX_LIMITS:
         problems.add("", "too_many", f"At most {MAX_LIMITS} limits.")
 
 
 def define_limit(name: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     """Store a limit and return whether it is new. Raises PyMongoError."""
+    is_new = store_limit(name, fields, now=now)
+    invalidate_limits()
+    return is_new
+
+
+def store_limit(
+    name: str, fields: Mapping[str, Any], *, now: datetime, session: ClientSession | None = None
+) -> bool:
+    """Store a limit, in a transaction if there is a session. Return whether it is new.
+
+    Processes know it once :func:`invalidate_limits` was called. Raises PyMongoError.
+    """
     result = LIMITS().update_one(
         {"_id": name},
         {"$set": {**fields, "updated_at": now}, "$setOnInsert": {"created_at": now}},
         upsert=True,
+        session=session,
     )
-    invalidate_limits()
     return result.upserted_id is not None
 
 
 def remove_limit(name: str) -> bool:
     """Remove a limit and return whether there was one. What it holds keeps its time."""
-    removed = LIMITS().delete_one({"_id": name}).deleted_count
+    is_removed = delete_limit(name)
     invalidate_limits()
-    return removed > 0
+    return is_removed
+
+
+def delete_limit(name: str, *, session: ClientSession | None = None) -> bool:
+    """Remove a limit as :func:`store_limit` stores one. Return whether there was one."""
+    return LIMITS().delete_one({"_id": name}, session=session).deleted_count > 0
 
 
 def read_limit(name: str) -> LimitDocument | None:

@@ -233,7 +233,7 @@ def test_first_items_can_be_pushed_as_they_are(notify: Notify, tmp_path: Path, a
     for kind in KINDS:
         key = kind.key("default" if kind is TRANSLATION else "first")
         assert notify("init", key) == 0
-        assert notify.out.splitlines()[-1] == f"To store it on a server: notify push {key}"
+        assert notify.err == f"To store it on a server: notify push {key}\n"
         assert notify("init", key) == 2
     assert notify("lint") == 1
     assert {line.split(": ")[1] for line in notify.out.splitlines()} == {"unused"}

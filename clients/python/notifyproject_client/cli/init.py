@@ -88,6 +88,10 @@ def _first_translations(_language: str) -> Content:
     return Content({"parcels": {"lost": "{count, plural, one {# parcel} other {# parcels}} lost"}})
 
 
+def _first_limit(_name: str) -> Content:
+    return Content({"categories": ["marketing"], "max": 3, "period_seconds": 7 * 86_400})
+
+
 def _called(name: str) -> str:
     return name.replace("_", " ").replace("-", " ").capitalize()
 
@@ -98,4 +102,5 @@ _FIRST: Mapping[str, Callable[[str], Content]] = {
     "layout": _first_layout,
     "brand": _first_brand,
     "translation": _first_translations,
+    "limit": _first_limit,
 }

@@ -147,6 +147,12 @@ class _Translations(_Fields):
     pattern = re.compile(rf"{OWN_LANGUAGE}|{LANGUAGE.pattern}")
 
 
+class _Limits(_Fields):
+    """Limits for recipients, such as ``weekly_marketing.yaml``."""
+
+    pattern = _SLUG
+
+
 class _Partials(Kind):
     """Texts by language and form: ``button.html``, ``button.txt``, and ``button.pt.html``."""
 
@@ -235,7 +241,8 @@ PARTIAL: Kind = _Partials("partial", "partials")
 LAYOUT: Kind = _Layouts("layout", "layouts")
 BRAND: Kind = _Fields("brand", "brands", field="brand")
 TRANSLATION: Kind = _Translations("translation", "translations", field="texts")
-BESIDE: Sequence[Kind] = (PARTIAL, LAYOUT, BRAND, TRANSLATION)
+LIMIT: Kind = _Limits("limit", "limits", field="limit")
+BESIDE: Sequence[Kind] = (PARTIAL, LAYOUT, BRAND, TRANSLATION, LIMIT)
 """The kinds whose folders are beside that of types."""
 KINDS: Sequence[Kind] = (TYPE, *BESIDE)
 

@@ -1,12 +1,12 @@
 """The operations of the service that ``notify`` calls."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx
 
-from .kinds import BESIDE, KINDS, TYPE, Item, Kind
+from .kinds import BESIDE, KINDS, LIMIT, TYPE, Item, Kind
 from .rules.type_rules import Finding
 
 API = "/api/v1"
@@ -77,8 +77,16 @@ class LocalItem:
 class Server:
     """The service at a URL, called with an API key."""
 
-    def __init__(self, url: str, *, key: str, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str,
+        transport: httpx.BaseTransport | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.url = url.rstrip("/")
+        self._progress = progress
         self._http = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {key}"},
@@ -94,8 +102,10 @@ class Server:
 
     def items(self) -> dict[str, ServerItem]:
         """Return all items by their keys. Raises ServerError."""
-        found = [*_server_items(self._all(), self._send("GET", DESIGN))]
-        return {each.item.key: each for each in found}
+        pages = [*self._pages()]
+        beside = {**self._send("GET", DESIGN), LIMIT.folder: pages[0].get(LIMIT.folder, [])}
+        types = (each for page in pages for each in page["results"])
+        return {each.item.key: each for each in _server_items(types, beside)}
 
     def push(
         self,
@@ -112,6 +122,7 @@ class Server:
 
         Raises RefusedError, ConflictError, and ServerError.
         """
+        self._progress(f"{'Checking' if dry_run else 'Storing'} {len(local)} at {self.url} …")
         body = {"publish": publish, "dry_run": dry_run, "note": note, **_lists(local)}
         if breaks:
             body["confirm_breaking"] = [each["slug"] for each in body[TYPE.folder]]
@@ -124,6 +135,7 @@ class Server:
 
     def lint(self, local: Sequence[LocalItem]) -> list[Finding]:
         """Return what the server says of items. Raises RefusedError and ServerError."""
+        self._progress(f"Checking {len(local)} at {self.url} …")
         answer = self._send("POST", f"{PATH}/lint", json=_lists(local))
         return [_finding(each) for each in answer["findings"]]
 
@@ -147,11 +159,14 @@ class Server:
         found = self._send("GET", f"{API}/notifications", params=query)["results"]
         return found
 
-    def _all(self) -> Iterator[Mapping[str, Any]]:
+    def _pages(self) -> Iterator[Mapping[str, Any]]:
         query: dict[str, Any] = {"limit": PAGE}
+        count = 0
         while True:
+            self._progress(f"Reading types at {self.url} … {count or ''}")
             page = self._send("GET", PATH, params=query)
-            yield from page["results"]
+            count += len(page["results"])
+            yield page
             if not page["next"]:
                 return
             query["cursor"] = page["next"]
