@@ -51,9 +51,11 @@ class Notify:
         self.out, self.err = "", ""
         self.answer: str | None = None
         """What is typed on a terminal; None: there is none."""
+        self.is_terminal = False
+        """Whether its output and its error stream are one."""
 
     def __call__(self, *words: str, **environment: str) -> int:
-        out, err = io.StringIO(), io.StringIO()
+        out, err = (_Terminal() if self.is_terminal else io.StringIO() for _ in range(2))
         answers = io.StringIO() if self.answer is None else _Terminal(self.answer)
         folder = [] if words[0] in messages.COMMANDS else ["--types", str(self.types)]
         code = command.run(

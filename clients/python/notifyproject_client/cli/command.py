@@ -18,13 +18,14 @@ import httpx
 from . import files, generate, kinds, lint, messages, prune, validate
 from .files import FileError
 from .init import FIRST_SLUG, write_first
-from .invocation import PROMOTE, Chosen, Files, InvalidUseError, Run
-from .kinds import Item
+from .invocation import PROMOTE, Chosen, Files, InvalidUseError, Report, Run
+from .kinds import TYPE, Item
 from .lock import digest
 from .profiles import FILE as PROFILES
 from .profiles import Profile, ProfileError, find_profile
 from .prune import Gone
 from .rules.type_rules import Finding
+from .screen import Screen
 from .server import ConflictError, LocalItem, RefusedError, Server, ServerError, ServerItem
 
 OK, DIFFERENT, INVALID_USE, CONFLICT = range(4)
@@ -50,26 +51,25 @@ def run(
 ) -> int:
     """Run the command with these words. Return its exit code."""
     options = _parser().parse_args(words)
-    answers, out, err = answers or sys.stdin, out or sys.stdout, err or sys.stderr
+    screen = Screen(out or sys.stdout, err or sys.stderr, environment)
     try:
         if options.command in _WITHOUT_SERVER:
-            return _WITHOUT_SERVER[options.command](options, out)
+            return _WITHOUT_SERVER[options.command](Report(options=options, screen=screen))
         if options.command == LINT and not options.server:
-            return _lint_without_server(options, out=out, err=err)
-        streams = {"answers": answers, "out": out, "err": err}
-        return _call(options, environment, **streams, transport=transport)
+            return _lint_without_server(options, screen)
+        return _call(options, environment, screen, answers or sys.stdin, transport)
     except (FileError, ProfileError, ServerError, InvalidUseError) as error:
-        print(error, file=err)
+        screen.warn(str(error))
         return INVALID_USE
+    finally:
+        screen.close()
 
 
 def _call(
     options: argparse.Namespace,
     environment: Mapping[str, str],
-    *,
+    screen: Screen,
     answers: TextIO,
-    out: TextIO,
-    err: TextIO,
     transport: httpx.BaseTransport | None,
 ) -> int:
     profile = _profile(options, environment)
@@ -80,18 +80,17 @@ def _call(
     if options.command in messages.COMMANDS:
         is_test_key = profile.key.startswith(messages.TEST_KEY)
         with Server(profile.url, key=profile.key, transport=transport) as server:
-            return messages.run(options, server, is_test_key=is_test_key, out=out, err=err)
-    chosen = Chosen(options.names)
-    with Server(profile.url, key=profile.key, transport=transport) as server:
+            return messages.run(options, server, screen, is_test_key=is_test_key)
+    chosen, progress = Chosen(options.names), screen.progress
+    with Server(profile.url, key=profile.key, transport=transport, progress=progress) as server:
         return _COMMANDS[options.command](
             Run(
                 options=options,
                 server=server,
-                local=_local(options, chosen, environment, transport),
+                local=_local(options, chosen, environment, screen, transport),
                 chosen=chosen,
                 answers=answers,
-                out=out,
-                err=err,
+                screen=screen,
             )
         )
 
@@ -109,39 +108,48 @@ def _local(
     options: argparse.Namespace,
     chosen: Chosen,
     environment: Mapping[str, str],
+    screen: Screen,
     transport: httpx.BaseTransport | None,
 ) -> dict[str, Item]:
     """Return the chosen items to compare with the server's: of the files, or of another server."""
     if options.command == PROMOTE:
         source = find_profile(options.source, environment=environment)
-        with Server(source.url, key=source.key, transport=transport) as server:
+        progress = screen.progress
+        with Server(source.url, key=source.key, transport=transport, progress=progress) as server:
             return {key: each.item for key, each in chosen.of(server.items()).items()}
     return kinds.read_items(options.types, chosen.keys)
 
 
-def _generate(options: argparse.Namespace, out: TextIO) -> int:
+def _generate(report: Report) -> int:
+    options = report.options
     if not any(getattr(options, language) for language in generate.LANGUAGES):
         named = " or ".join(f"--{language}" for language in generate.LANGUAGES)
         raise InvalidUseError(f"Name the file to write: {named}.")
-    is_changed = generate.generate(options, out=out)
-    return DIFFERENT if is_changed and options.check else OK
+    changed = generate.generate(options)
+    for path in changed:
+        what = "would change" if options.check else "written"
+        report.report(str(path), {"what": what}, what)
+    return report.end(DIFFERENT if changed and options.check else OK)
 
 
-def _validate(options: argparse.Namespace, out: TextIO) -> int:
-    folder = options.types / options.slug
-    if not files.NAME.fullmatch(options.slug) or not (folder / files.DEFINITION).is_file():
-        raise InvalidUseError(f"There is no type {options.slug}.")
-    found = [*validate.find_problems(files.read_type(folder), options.data)]
+def _validate(report: Report) -> int:
+    slug, data = report.options.slug, report.options.data
+    folder = report.folder / slug
+    if not files.NAME.fullmatch(slug) or not (folder / files.DEFINITION).is_file():
+        raise InvalidUseError(f"There is no type {slug}.")
+    found = [*validate.find_problems(files.read_type(folder), data)]
     for at, reason in found:
-        print(f"{at}: {reason}", file=out)
-    return DIFFERENT if found else OK
+        report.report(at, {TYPE.name: slug, "what": "invalid_data", "text": reason}, reason)
+    return report.end(DIFFERENT if found else OK)
 
 
-def _init(options: argparse.Namespace, out: TextIO) -> int:
-    for path in write_first(options.types, options.name):
-        print(f"{path}: written", file=out)
-    print(f"To store it on a server: notify push {options.name}", file=out)
-    return OK
+def _init(report: Report) -> int:
+    key, what = report.options.name, "written"
+    kind, name = kinds.kind_and_name(key)
+    for path in write_first(report.folder, key):
+        report.report(str(path), {kind.name: name, "what": what}, what)
+    report.warn(f"To store it on a server: notify push {key}")
+    return report.end(OK)
 
 
 def _wanted(run: Run, there: Mapping[str, ServerItem]) -> dict[str, ServerItem]:
@@ -222,10 +230,10 @@ def _diff(run: Run) -> int:
     return run.end(DIFFERENT if is_different and run.options.exit_code else OK)
 
 
-def _lint_without_server(options: argparse.Namespace, *, out: TextIO, err: TextIO) -> int:
+def _lint_without_server(options: argparse.Namespace, screen: Screen) -> int:
     chosen = Chosen(options.names)
     local = kinds.read_items(options.types, chosen.keys)
-    run = Files(options=options, local=local, chosen=chosen, out=out, err=err)
+    run = Files(options=options, local=local, chosen=chosen, screen=screen)
     is_all = not chosen.keys
     return _lint(run, lambda items: lint.find_without_server(items, is_all=is_all))
 
@@ -249,14 +257,13 @@ def _lint(run: Files, find: Callable[[Sequence[Item]], Iterable[Finding]]) -> in
     found = [*find(local)]
     for each in found:
         item, name, path = kinds.locate(local, each.pointer)
+        event, shown = {"what": each.code, "text": each.detail}, f"{each.code}: {each.detail}"
         if item is None:
-            run.report(path, {"what": each.code, "text": each.detail})
+            run.report(path, event, shown)
             continue
         at = kinds.folder_of(item.kind, run.folder) / name
-        run.report(
-            f"{at}:{each.line or lint.line_of(at, path)}",
-            {item.kind.name: item.name, "what": each.code, "text": each.detail},
-        )
+        place = f"{at}:{each.line or lint.line_of(at, path)}"
+        run.report(place, {item.kind.name: item.name, **event}, shown)
     if found:
         run.warn(f"Each rule is explained in {lint.PAGE}.")
     return run.end(DIFFERENT if found else OK)
@@ -351,7 +358,7 @@ def _is_confirmed(run: Run, gone: Sequence[Gone]) -> bool:
         run.warn(f"{each.item.key}: to be {each.taken_away}")
     if not run.answers.isatty():
         raise InvalidUseError("Without a terminal to ask on, --prune needs --yes, or --dry-run.")
-    print(f"Take {len(gone)} away from {run.server.url}? [y/N] ", end="", file=run.err, flush=True)
+    run.screen.ask(f"Take {len(gone)} away from {run.server.url}? [y/N] ")
     return run.answers.readline().strip().lower() in ("y", "yes")
 
 
@@ -476,7 +483,7 @@ def _parser() -> argparse.ArgumentParser:
     of_messages = messages.add_commands(commands)
     for command in (pull, diff, lint_, push, promote):
         command.add_argument("names", nargs="*", metavar="NAME", help=f"{_NAME_HELP}; or all")
-    for command in (pull, diff, lint_, push, promote, *of_messages):
+    for command in (init, pull, diff, lint_, push, promote, generator, validator, *of_messages):
         command.add_argument("--json", action="store_true", help="write JSON")
     for command in (pull, diff, lint_, push, *of_messages):
         command.add_argument("--url", help=f"the server, in place of {URL}")

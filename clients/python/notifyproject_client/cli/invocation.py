@@ -13,6 +13,7 @@ from .kinds import Item
 from .lock import NAME as LOCK
 from .lock import Lock, Synced, digest
 from .pulled import Pulled
+from .screen import Screen
 from .server import Server, ServerItem
 
 PROMOTE = "promote"
@@ -41,14 +42,11 @@ class Chosen:
 
 
 @dataclass(slots=True, kw_only=True)
-class Files:
-    """One call of the command that needs no server."""
+class Report:
+    """What one call of the command says, as lines or for ``--json``."""
 
     options: argparse.Namespace
-    local: dict[str, Item]
-    chosen: Chosen
-    out: TextIO
-    err: TextIO
+    screen: Screen
     events: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -58,30 +56,38 @@ class Files:
         return folder
 
     def say(self, item: Item, what: str, text: str = "") -> None:
-        """Report what happened to an item, as a line or for ``--json``."""
+        """Report what happened to an item."""
         self.events.append(
             {item.kind.name: item.name, "what": what, **({"text": text} if text else {})}
         )
         if not self.options.json:
-            print(f"{item.key}: {what}", file=self.out)
+            self.screen.say(f"{self.screen.strong(item.key)}: {what}")
             if text:
-                print(text, end="", file=self.out)
+                self.screen.say(self.screen.difference(text), end="")
 
-    def report(self, place: str, event: Mapping[str, str]) -> None:
-        """Report what is at a place in a file."""
+    def report(self, place: str, event: Mapping[str, str], shown: str) -> None:
+        """Report what is at a place in a file: an event, and its line."""
         self.events.append({**event, "place": place})
         if not self.options.json:
-            print(f"{place}: {event['what']}: {event['text']}", file=self.out)
+            self.screen.say(f"{self.screen.strong(place)}: {shown}")
 
     def warn(self, text: str) -> None:
         """Report what isn't about one item."""
-        print(text, file=self.err)
+        self.screen.warn(text)
 
     def end(self, code: int) -> int:
         """Write what ``--json`` asks for. Return the exit code."""
         if self.options.json:
-            print(json.dumps(self.events, ensure_ascii=False), file=self.out)
+            self.screen.say(json.dumps(self.events, ensure_ascii=False))
         return code
+
+
+@dataclass(slots=True, kw_only=True)
+class Files(Report):
+    """One call of the command that reads items of the files, and needs no server."""
+
+    local: dict[str, Item]
+    chosen: Chosen
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from time import sleep
-from typing import Any, TextIO
+from typing import Any
 
 from .files import FileError
+from .rules.type_rules import Finding
+from .screen import Screen
 from .server import RefusedError, Server, ServerError
 
 OK, REFUSED, INVALID_USE = range(3)
@@ -48,23 +50,27 @@ def add_commands(commands: Any) -> list[argparse.ArgumentParser]:
     return [preview, send, tail]
 
 
-def run(
-    options: argparse.Namespace, server: Server, *, is_test_key: bool, out: TextIO, err: TextIO
-) -> int:
+def run(options: argparse.Namespace, server: Server, screen: Screen, *, is_test_key: bool) -> int:
     """Run one of the commands. Return its exit code. Raises FileError and ServerError."""
     try:
         if options.command == TAIL:
-            return _tail(options, server, out)
+            return _tail(options, server, screen)
         if options.command == SEND:
-            return _send(options, server, is_test_key=is_test_key, out=out, err=err)
-        return _preview(options, server, out=out, err=err)
+            return _send(options, server, screen, is_test_key=is_test_key)
+        return _preview(options, server, screen)
     except RefusedError as refused:
         for problem in refused.problems:
-            print(f"{problem.pointer.removeprefix('/')}: {problem.detail}", file=err)
+            screen.warn(f"{problem.pointer.removeprefix('/')}: {problem.detail}")
+        if options.json:
+            screen.say(json.dumps({"errors": [_refusal(each) for each in refused.problems]}))
         return REFUSED
 
 
-def _preview(options: argparse.Namespace, server: Server, *, out: TextIO, err: TextIO) -> int:
+def _refusal(problem: Finding) -> Mapping[str, str]:
+    return {"pointer": problem.pointer, "code": problem.code, "detail": problem.detail}
+
+
+def _preview(options: argparse.Namespace, server: Server, screen: Screen) -> int:
     recipient = EXAMPLE_ADDRESSES | ({"locale": options.language} if options.language else {})
     data = _given(options.data) if options.data else server.example_data(options.slug)
     body = {"type": options.slug, "recipient": recipient, "data": data}
@@ -73,16 +79,16 @@ def _preview(options: argparse.Namespace, server: Server, *, out: TextIO, err: T
     channels = [each for each in shown["channels"] if wanted in (None, each["channel"])]
     if not channels:
         names = ", ".join(each["channel"] for each in shown["channels"])
-        print(f"There is no channel {wanted}, but {names}.", file=err)
+        screen.warn(f"There is no channel {wanted}, but {names}.")
         return INVALID_USE
     if options.json:
-        print(json.dumps({**shown, "channels": channels}, ensure_ascii=False), file=out)
+        screen.say(json.dumps({**shown, "channels": channels}, ensure_ascii=False))
     elif not options.open:
         for each in channels:
-            print(_described(each), file=out)
+            screen.say(_described(each))
     if options.open:
         path = _written(channels[0])
-        print(path, file=err)
+        screen.warn(str(path))
         webbrowser.open(path.as_uri())
     return OK
 
@@ -106,11 +112,9 @@ def _written(channel: Message) -> Path:
     return Path(file.name)
 
 
-def _send(
-    options: argparse.Namespace, server: Server, *, is_test_key: bool, out: TextIO, err: TextIO
-) -> int:
+def _send(options: argparse.Namespace, server: Server, screen: Screen, *, is_test_key: bool) -> int:
     if options.test and not is_test_key:
-        print(f"The key isn't a test key, which begins with {TEST_KEY}. Nothing sent.", file=err)
+        screen.warn(f"The key isn't a test key, which begins with {TEST_KEY}. Nothing sent.")
         return INVALID_USE
     # An example is sent to nobody but the sandbox.
     example = server.example_data(options.slug) if options.test and not options.data else {}
@@ -124,13 +128,13 @@ def _send(
     try:
         accepted = server.send(body, key=key)
     except ServerError:
-        print(f"Perhaps it was accepted. Repeat it with --key {key}: it is sent once.", file=err)
+        screen.warn(f"Perhaps it was accepted. Repeat it with --key {key}: it is sent once.")
         raise
     shown = {name: accepted[name] for name in FIELDS}
     for warning in accepted["warnings"]:
         place = warning["pointer"] or warning["channel"] or ""
-        print(f"{place.removeprefix('/')}: {warning['detail']}", file=err)
-    print(json.dumps(shown, ensure_ascii=False) if options.json else _line(shown), file=out)
+        screen.warn(f"{place.removeprefix('/')}: {warning['detail']}")
+    screen.say(json.dumps(shown, ensure_ascii=False) if options.json else _line(shown))
     return OK
 
 
@@ -147,15 +151,14 @@ def _given(path: Path) -> Any:
         raise FileError(path, str(error)) from error
 
 
-def _tail(options: argparse.Namespace, server: Server, out: TextIO) -> int:
+def _tail(options: argparse.Namespace, server: Server, screen: Screen) -> int:
     seen: dict[str, str] = {}
     for number, found in enumerate(_rounds(options, server)):
         # Newest first, and those before the first look only as far as they are asked for.
         shown = found[: options.last] if number == 0 else found
         for each in reversed(shown):
             if seen.get(each["id"]) != each["status"]:
-                text = json.dumps(each, ensure_ascii=False) if options.json else _line(each)
-                print(text, file=out, flush=True)
+                screen.say(json.dumps(each, ensure_ascii=False) if options.json else _line(each))
         seen = {each["id"]: each["status"] for each in found}
     return OK
 

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TextIO
 
 from .. import files
 from ..files import DEFINITION, FileError
@@ -24,13 +23,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="exit with 1 if a file would change")
 
 
-def generate(options: argparse.Namespace, *, out: TextIO) -> bool:
-    """Write the files that the options name. Return whether any has changed.
+def generate(options: argparse.Namespace) -> list[Path]:
+    """Write the files that the options name. Return those that have changed.
 
     With ``--check``, nothing is written. Raises FileError.
     """
     module = _read(options.types)
-    is_changed = False
+    changed: list[Path] = []
     for language, code in LANGUAGES.items():
         path: Path | None = getattr(options, language)
         if path is None:
@@ -38,16 +37,14 @@ def generate(options: argparse.Namespace, *, out: TextIO) -> bool:
         text = code(module)
         if path.is_file() and path.read_bytes() == text.encode():
             continue
-        is_changed = True
+        changed.append(path)
         if options.check:
-            print(f"{path}: would change", file=out)
             continue
         try:
             path.write_bytes(text.encode())
         except OSError as error:
             raise FileError(path, str(error)) from error
-        print(f"{path}: written", file=out)
-    return is_changed
+    return changed
 
 
 def _read(folder: Path) -> Module:
