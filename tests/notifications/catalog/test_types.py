@@ -5,17 +5,20 @@ from typing import Any
 import pytest
 
 from domain.channels import Channel
+from domain.states import SchemaMode
 from domain.type_rules import SUPPLIED
-from notifications.catalog import types
+from notifications.catalog import schemas, types
 from notifications.catalog.definitions import RESERVED_VARIABLE
 from notifications.catalog.designs import BRAND_VARIABLE
 from notifications.catalog.digests import DIGEST_VARIABLE
+from notifications.catalog.schemas import DataSchema
 from notifications.catalog.shipped_types import (
     ShippedType,
     add_missing_types,
     shipped_types,
 )
 from notifications.catalog.types import UnknownTypeError
+from notifications.content import rendering
 from notifications.content.reminders import EVENT_VARIABLES
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection
@@ -43,8 +46,10 @@ def test_migration_adds_every_shipped_type(default: ShippedType) -> None:
     assert kind.ttl_seconds == given.ttl_seconds
     assert kind.on_unknown == given.on_unknown
     assert kind.sensitive_variables == frozenset(given.sensitive_variables)
-    # A digest is no data of a request.
-    assert (kind.schema is not None) == bool(given.example_data.keys() - {DIGEST_VARIABLE})
+    # The data of a request with its own texts is free.
+    schema = DataSchema(schemas.dump(given.schema), SchemaMode.REJECT) if given.schema else None
+    assert kind.schema == schema
+    assert (schema is not None) == rendering.exists(default.slug)
 
 
 def test_shipped_type_is_stored_as_a_model() -> None:
