@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from . import one_file
 from .checks import local_python
 from .repository import run
 from .versions import Version
@@ -42,6 +43,7 @@ class Build:
         self.output.mkdir(parents=True)
         self._source_code()
         self._python_client()
+        self._command()
         self._npm_packages()
         self._docs()
         self._compose()
@@ -69,6 +71,22 @@ class Build:
         uv, python = self.source / ".venv" / "bin" / "uv", local_python(self.source)
         client = self.source / "clients" / "python"
         self._run(uv, *words, "--python", python, "--out-dir", self.output, client, cwd=self.source)
+
+    def _command(self) -> None:
+        """Pack the command `notify` with its libraries, which are those of the lock."""
+        installed = self.source / ".data" / "command"
+        uv = self.source / ".venv" / "bin" / "uv"
+        (wheel,) = self.output.glob("notifyproject_client-*.whl")
+        self._run(
+            *(uv, "pip", "install", "--quiet", "--python", local_python(self.source)),
+            *("--target", installed, "--constraint", ".venv/release.txt"),
+            f"notifyproject-client[cli] @ {wheel.as_uri()}",
+            cwd=self.source,
+        )
+        path = self.output / f"notify-{self.version}.pyz"
+        path.write_bytes(one_file.packed_command(installed, seconds=self._seconds))
+        path.chmod(0o755)
+        shutil.rmtree(installed)
 
     def _npm_packages(self) -> None:
         for folder, words in (("typescript", ("./dist",)), ("web", ("--workspaces",))):
