@@ -238,8 +238,8 @@ endif
 
 # The build generates code from openapi.yaml, so any changed file rebuilds it.
 .venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py \
-    clients/python/notifyproject_client/cli/*.py clients/python/notifyproject_client/cli/generate/*.py) \
-    $(addprefix domain/,type_rules.py design_rules.py messages.py plurals.py colours.py schema_changes.py sms.py)
+    clients/python/notifyproject_client/cli/*.py clients/python/notifyproject_client/cli/generate/*.py \
+    clients/python/notifyproject_client/testing/*.py domain/*.py domain/channels/*.py) notifications/validation.py
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
 

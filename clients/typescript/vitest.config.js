@@ -1,3 +1,9 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({ test: { environment: "node", pool: "threads", maxWorkers: 1, minWorkers: 1 } });
+const client = fileURLToPath(new URL("src/index.ts", import.meta.url));
+
+export default defineConfig({
+  resolve: { alias: { "@notifyproject/client": client } },
+  test: { environment: "node", pool: "threads", maxWorkers: 1, minWorkers: 1 },
+});

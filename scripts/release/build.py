@@ -89,7 +89,8 @@ class Build:
         shutil.rmtree(installed)
 
     def _npm_packages(self) -> None:
-        for folder, words in (("typescript", ("./dist",)), ("web", ("--workspaces",))):
+        npm = (("typescript", ("./dist", "./testing/dist")), ("web", ("--workspaces",)))
+        for folder, words in npm:
             path = self.source / "clients" / folder
             self._run("npm", "ci", "--no-audit", "--no-fund", cwd=path)
             if folder == "typescript":

@@ -14,6 +14,9 @@ PLACES: Mapping[str, str] = {
     "deploy/helm/Chart.yaml": r'(?<=^version: )\S+|(?<=^appVersion: ")[^"]+',
     "clients/python/pyproject.toml": r'(?<=^name = "notifyproject-client"\nversion = ")[^"]+',
     "clients/typescript/package.json": r'(?<=^  "version": ")[^"]+',
+    "clients/typescript/testing/package.json": (
+        r'(?<=^  "version": ")[^"]+|(?<="@notifyproject/client": ")[^"]+'
+    ),
     "clients/typescript/package-lock.json": (
         r'(?<="name": "@notifyproject/client",\n  "version": ")[^"]+'
         r'|(?<="name": "@notifyproject/client",\n      "version": ")[^"]+'

@@ -1,0 +1,45 @@
+"""Where tests send: a service with a test key, or the one in memory."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from ..notifier import AsyncNotifier, Notifier
+from . import memory
+from .memory import MemoryService
+from .outbox import SECONDS, Outbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A service and the key of one test client.
+
+    ``memory`` is the service in memory, and None if ``url`` is one that runs.
+    """
+
+    url: str
+    key: str = field(repr=False)
+    memory: MemoryService | None = None
+
+    @property
+    def transport(self) -> httpx.MockTransport | None:
+        """The transport of a notifier: None for a service that runs."""
+        return None if self.memory is None else self.memory.transport
+
+    def notifier(self) -> Notifier:
+        """Return a new notifier. Close it at the end."""
+        return Notifier(self.url, key=self.key, transport=self.transport)
+
+    def async_notifier(self) -> AsyncNotifier:
+        """Return a new notifier for asyncio. Close it at the end."""
+        return AsyncNotifier(self.url, key=self.key, transport=self.transport)
+
+    def outbox(self, notifier: Notifier) -> Outbox:
+        """Return the outbox, which reads by a notifier of this service."""
+        return Outbox(notifier, seconds=SECONDS if self.memory is None else 0)
+
+
+def in_memory(types: Path | None = None) -> Service:
+    """Return a service in memory, with the types of a folder. Raises FileError."""
+    return Service(url=memory.URL, key=memory.KEY, memory=MemoryService(types=types))

@@ -1,0 +1,4 @@
+export type { Registered } from "./checks.js";
+export { MemoryService } from "./memory.js";
+export { Outbox, type Filters } from "./outbox.js";
+export { testService, type ServiceOptions, type TestService } from "./service.js";
