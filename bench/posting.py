@@ -156,14 +156,15 @@ def measure_bulk(
 ) -> Iterator[Figure]:
     """Measure S3: notifications per second in bulk requests of a thousand."""
     with run_service(bench, path=f"{SINGLE_PATH}/bulk", processes=2) as web:
-        _post_in_bulk(web, BULK_CALLERS * mail.BATCH)
+        bodies = mail.bodies_with_and_without_schema()
+        for body in (mail.request_body, *bodies.values()):
+            _post_in_bulk(web, BULK_CALLERS * mail.BATCH, body=body)
         runs = {
             "ours": lambda: _post_in_bulk(web, count),
             "store": lambda: _accept_with_store(count),
             "floor": lambda: _insert_many(count),
             "peer": lambda: _queue_with_post_office(bench, count),
         }
-        bodies = mail.bodies_with_and_without_schema()
         runs |= {
             name: partial(_post_in_bulk, web, count, body=body) for name, body in bodies.items()
         }
