@@ -103,7 +103,8 @@ def validate_limit(
     stored with it.
     """
     problems = ProblemCollector()
-    _check_name(name, problems, known=known)
+    check_name(name, problems)
+    _check_new_name(name, problems, known=known)
     slugs: list[str] = []
     for index, slug in enumerate(request.types):
         try:
@@ -134,10 +135,16 @@ def validate_limit(
     }
 
 
-def _check_name(name: str, problems: ProblemCollector, *, known: Collection[str] | None) -> None:
+def check_name(name: str, problems: ProblemCollector) -> None:
+    """Add a problem if no limit can have a name."""
     if not types.SLUG.fullmatch(name):
         expected = "lower-case letters, digits and underscores, starting with a letter"
         problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
+
+
+def _check_new_name(
+    name: str, problems: ProblemCollector, *, known: Collection[str] | None
+) -> None:
     if name == CODES:
         problems.add("", "reserved", "Set SMS_CODES_PER_NUMBER in place of this limit.")
     if known is None:

@@ -13,7 +13,7 @@ from ..catalog import designs, limits
 from ..catalog.designs import MovedError
 from ..catalog.limits import LimitRequest
 from ..documents.policies import LIMITS, LimitDocument
-from ..validation import FieldProblem, InvalidRequestError
+from ..validation import FieldProblem, InvalidRequestError, ProblemCollector
 from .design_changes import Outcome
 
 
@@ -84,16 +84,12 @@ def plan(changes: Sequence[LimitChange], *, new_types: Collection[str]) -> list[
     problems: list[FieldProblem] = []
     for change in changes:
         before = present.get(change.name)
-        fields: Mapping[str, Any] = {}
-        if change.request is not None:
-            try:
-                fields = limits.validate_limit(
-                    change.name, change.request, known=known, new_types=new_types
-                )
-            except InvalidRequestError as refused:
-                problems += [_in_change(change, problem) for problem in refused.problems]
-                continue
-            known = known | {change.name}
+        try:
+            fields = _fields_after(change, known=known, new_types=new_types)
+        except InvalidRequestError as refused:
+            problems += [_in_change(change, problem) for problem in refused.problems]
+            continue
+        known = known | ({change.name} if fields else set())
         outcome = _outcome_of(before, fields)
         was = None if before is None else revision_of(before)
         planned.append(
@@ -128,6 +124,18 @@ def write(planned: Sequence[PlannedLimit], *, now: datetime, session: ClientSess
             limits.store_limit(each.change.name, each.fields, now=now, session=session)
         else:
             limits.delete_limit(each.change.name, session=session)
+
+
+def _fields_after(
+    change: LimitChange, *, known: Collection[str], new_types: Collection[str]
+) -> Mapping[str, Any]:
+    """Return the fields of a limit after a change, none if it is removed."""
+    if change.request is None:
+        found = ProblemCollector()
+        limits.check_name(change.name, found)
+        found.raise_if_any()
+        return {}
+    return limits.validate_limit(change.name, change.request, known=known, new_types=new_types)
 
 
 def _in_change(change: LimitChange, problem: FieldProblem) -> FieldProblem:

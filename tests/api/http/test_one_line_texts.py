@@ -68,6 +68,7 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "layouts": [{"name": "plain"}],
     "brands": [{"name": "acme"}],
     "brand": {"name": "Acme"},
+    "limits": [{"name": "weekly", "limit": {"max": 3, "period_seconds": 600}}],
     "logo": {"url": "https://cdn.example.com/acme.png"},
 }
 """Required fields of objects that are optional themselves."""

@@ -115,8 +115,9 @@ def test_each_problem_is_named_by_its_place(app: App) -> None:
     assert pointers(app.post(LINT, {"limits": [file_of(wrong)]})) == gap
     twice = push(app, file_of(WEEKLY), file_of(WEEKLY))
     assert pointers(twice) == {"/limits/1/name": "duplicate"}
-    named = {"name": "A b", "limit": WEEKLY}
-    assert pointers(push(app, named)) == {"/limits/0/name": "invalid_slug"}
+    for limit in (WEEKLY, None):
+        named = {"name": "A b", "limit": limit}
+        assert pointers(push(app, named)) == {"/limits/0/name": "invalid_slug"}
     assert limits.read_limits() == []
 
 
