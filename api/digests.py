@@ -13,7 +13,6 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.channels import Channel
 from domain.digests import DigestOutcome, DigestStatus
-from domain.time import utc_now
 from notifications import queries
 from notifications.actions import digests
 from notifications.documents.policies import DigestDocument
@@ -145,7 +144,7 @@ def _digest_or_404(request: ClientRequest, digest_id: str) -> DigestDocument:
 def _end(
     request: ClientRequest, digest_id: str, change: Callable[..., DigestDocument], *, done: str
 ) -> Response:
-    ended = change(_digest_or_404(request, digest_id)["_id"], now=utc_now())
+    ended = change(_digest_or_404(request, digest_id)["_id"], now=request.now())
     audit.record_client_action(
         request.client, model=Digest, object_id=digest_id, message=f"{done}."
     )

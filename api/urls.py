@@ -35,6 +35,7 @@ from .notifications import views as notifications
 from .openapi.document import OpenAPIDocument
 from .openapi.operations import Operation, operation_id, operations
 from .recipients import views as recipients
+from .test import clock as test_clock
 from .test import outbox as test_outbox
 from .types import views as types
 
@@ -152,6 +153,13 @@ version_1 = [
     route(f"{FILE}/check", "file-check", post=files.check_file),
     route(f"{FILE}/wrong_rows", "file-wrong-rows", get=files.get_file_wrong_rows),
     route(f"{FILE}/results", "file-results", get=files.get_file_results),
+    route(
+        "test/clock",
+        "test-clock",
+        get=test_clock.get_test_clock,
+        post=test_clock.move_test_clock,
+        delete=test_clock.reset_test_clock,
+    ),
     route(
         "test/outbox",
         "test-outbox",

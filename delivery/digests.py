@@ -194,26 +194,28 @@ def enqueue_due(*, now: datetime) -> int:
     return sum(wakeups.publish_digests(at=None, now=now) for _ in range(tasks))
 
 
-def close_due(*, clock: Clock = utc_now) -> int:
+def close_due(*, clock: Clock = utc_now, client_id: ObjectId | None = None) -> int:
     """Close the digests that are due, in batches. Return how many. Raises PyMongoError.
 
-    At most MAX_CLOSERS threads of a process do so at a time. Another one waits briefly, and then
-    leaves the rest to them.
+    ``client_id``: only those of one client. At most MAX_CLOSERS threads of a process do so at a
+    time. Another one waits briefly, and then leaves the rest to them.
     """
     if not _closers.acquire(timeout=CLOSER_WAIT):
         return 0
     try:
-        return _close_batches(clock)
+        return _close_batches(clock, client_id)
     finally:
         _closers.release()
 
 
-def _close_batches(clock: Clock) -> int:
+def _close_batches(clock: Clock, client_id: ObjectId | None) -> int:
     closed = 0
     for _ in range(MAX_BATCHES):
         if process.is_shutting_down():
             return closed
-        closings = digests.acquire_due(worker=process.worker_name(), now=clock(), limit=CLOSE_BATCH)
+        closings = digests.acquire_due(
+            worker=process.worker_name(), now=clock(), limit=CLOSE_BATCH, client_id=client_id
+        )
         if not closings:
             return closed
         crash_points.reach(Boundary.DIGEST_SELECTED)

@@ -223,6 +223,8 @@ def report_provider_health(
     A result that concerns one recipient changes neither. One that concerns a scope changes only the
     circuit of the scope.
     """
+    if not runtime.has_circuits:
+        return
     account = provider.account
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
     _trip_circuits(runtime.circuits, provider, errors, now)

@@ -327,7 +327,11 @@ def choose_routes(
         if scope
     ]
     permissions: dict[str, Permission] = {
-        **circuit_breaker.request_permissions([*accounts, *circuits], now=now),
+        **(
+            circuit_breaker.request_permissions([*accounts, *circuits], now=now)
+            if runtime.has_circuits
+            else dict.fromkeys([*accounts, *circuits], circuit_breaker.Allowed())
+        ),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     permissions |= _with_refused(permissions, claims, now=now)

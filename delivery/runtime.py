@@ -39,5 +39,8 @@ class SendingRuntime:
     """By provider account: the batches that wait for a token."""
     lanes: dict[Hashable, Lanes] = field(default_factory=dict)
     """By fair queue: what sends its last batch, if that isn't the channel's providers alone."""
+    has_circuits: bool = True
+    """Whether circuits decide what is sent, and learn from it. Those of all processes are in real
+    time, so that what is sent by another clock leaves them alone."""
     jitter: random.Random = field(default_factory=random.SystemRandom)
     """Spreads the retries of deliveries that failed together."""

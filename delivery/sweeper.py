@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
+from bson import ObjectId
 
 from domain import queues, retry
 from domain.channels import Channel
@@ -21,7 +22,7 @@ from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
 from notifications.queueing.wakeups import HORIZON, ISOLATED_PER_WAKEUP
 from notifications.receipts import processor
-from notifications.store import encrypted_content, recovery, steps
+from notifications.store import encrypted_content, recovery, steps, test_clocks
 from notifications.store.recovery import UnknownOutcome
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
@@ -69,6 +70,7 @@ def sweep(*, now: datetime) -> SweepReport:
     files = files_runner.enqueue_due(now=now)
     report.unpublished += control.enqueue_due(now=now)
     closing_tasks = digests.enqueue_due(now=now)
+    moved_clocks = _enqueue_test_clocks(now)
     crash_points.reach(Boundary.SWEEP_ENQUEUED)
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
@@ -84,6 +86,7 @@ def sweep(*, now: datetime) -> SweepReport:
         bulk_operations=bulk_operations,
         files=files,
         closing_tasks=closing_tasks,
+        test_clocks=moved_clocks,
     )
     return report
 
@@ -95,19 +98,25 @@ def sweep_if_due(*, now: datetime) -> None:
         sweep(now=now)
 
 
-def recover_expired_leases(*, now: datetime) -> int:
-    """End sends whose worker was lost, as unknown or by their attempts. Return how many."""
-    recovered = expired = recovery.expire_leases(now=now)
+def recover_expired_leases(*, now: datetime, client_id: ObjectId | None = None) -> int:
+    """End sends whose worker was lost, as unknown or by their attempts. Return how many.
+
+    ``client_id``: only those of one client.
+    """
+    recovered = expired = recovery.expire_leases(now=now, client_id=client_id)
     while expired:
-        expired = recovery.expire_leases(now=now)
+        expired = recovery.expire_leases(now=now, client_id=client_id)
         recovered += expired
     return recovered
 
 
-def resolve_unknown_outcomes(*, now: datetime) -> int:
-    """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many."""
+def resolve_unknown_outcomes(*, now: datetime, client_id: ObjectId | None = None) -> int:
+    """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many.
+
+    ``client_id``: only to those of one client.
+    """
     resolved = 0
-    while waiting := recovery.unknown_outcomes(now=now):
+    while waiting := recovery.unknown_outcomes(now=now, client_id=client_id):
         repeatable = idempotency.repeatable(waiting, now=now)
         decided = {
             unresolved: retry.decide_unknown(
@@ -146,6 +155,16 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
 def _has_arrived(outcome: UnknownOutcome, *, is_repeated: bool) -> bool:
     """Return whether a receipt says nothing new: the message arrived, and isn't repeated."""
     return bool(outcome.accepted_records) or (outcome.is_reached and not is_repeated)
+
+
+def _enqueue_test_clocks(now: datetime) -> int:
+    """Enqueue what is due by the clocks of test clients that are ahead. Return how many clocks."""
+    return sum(
+        wakeups.publish_test_clock(clock["_id"], now=now)
+        for clock in test_clocks.ahead(now=now)
+        if "target" in clock
+        or test_clocks.due_notifications(clock["_id"], until=clock["stands_at"], limit=1)
+    )
 
 
 def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:

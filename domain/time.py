@@ -25,6 +25,9 @@ _TIMESTAMP = re.compile(
 )
 _LOCAL = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}T{_CLOCK}(:[0-5]\d)?", re.ASCII)
 _WITHOUT_OFFSET = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d+)?)?", re.ASCII)
+_DURATION = re.compile(
+    r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?(?:(\d{1,8})s)?", re.ASCII
+)
 _WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
@@ -62,6 +65,20 @@ def parse_timestamp(text: str) -> datetime:
         return datetime.fromisoformat(f"{day}T{clock}.{milliseconds}{zone}").astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidTimeError("invalid_datetime", "Invalid date or time.") from None
+
+
+def parse_duration(text: str) -> timedelta:
+    """Parse a duration such as ``90s``, ``2h``, or ``1d12h``. Raises InvalidTimeError."""
+    match = _DURATION.fullmatch(text)
+    weeks, days, hours, minutes, seconds = (
+        int(part or 0) for part in (match.groups() if match else ("",) * 5)
+    )
+    found = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if not found:
+        raise InvalidTimeError(
+            "invalid_duration", "Expected a duration such as 90s, 20m, 2h, 3d, or 1d12h."
+        )
+    return found
 
 
 def parse_zone(name: str) -> ZoneInfo:

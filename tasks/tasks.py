@@ -5,7 +5,7 @@ from celery import shared_task
 
 from access.staff import idle_limit
 from callbacks import outbox, worker
-from delivery import digests, heartbeats, sweeper
+from delivery import digests, heartbeats, sweeper, test_clock
 from delivery import worker as delivery_worker
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
@@ -99,6 +99,14 @@ def run_file(file_id: str) -> None:
 def close_digests() -> None:
     """Close digests that are due, and store the notifications that carry them."""
     digests.close_due()
+
+
+@shared_task(name=wakeups.TEST_CLOCK)
+def do_what_is_due_by_test_clock(client_id: str) -> None:
+    """Do what is due by the clock of a test client that has moved it."""
+    client, now = ObjectId(client_id), utc_now()
+    if not test_clock.catch_up(client):
+        wakeups.publish_test_clock(client, at=now + test_clock.RETRY_DELAY, now=now)
 
 
 @shared_task(name=schedule.ROLLUP)

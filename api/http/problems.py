@@ -233,7 +233,7 @@ LIVE_KEY = ProblemType(
     "live_key",
     403,
     _PERMISSION_DENIED,
-    "Only a test key, which begins with `ntf_test_`, has a test outbox.",
+    "Only a test key, which begins with `ntf_test_`, has a test outbox and a test clock.",
 )
 _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(
@@ -280,6 +280,12 @@ ALREADY_CANCELLED = ProblemType(
     409,
     _NOT_REPLACEABLE,
     "It was cancelled or deleted. Use another key.",
+)
+CLOCK_MOVING = ProblemType(
+    "clock_moving",
+    409,
+    "Clock is moving",
+    "Another request moves the clock. Retry after the time in `Retry-After`.",
 )
 DUPLICATE_ITEM = ProblemType(
     "duplicate_item",

@@ -6,7 +6,6 @@ from drf_spectacular.utils import OpenApiParameter
 from access.clients.authentication import SafeWrite
 from domain import time
 from domain.states import Category
-from domain.time import utc_now
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST, NEXT_FIRST
 from notifications.validation import FieldProblem, ProblemCollector
@@ -81,7 +80,7 @@ def list_inbox(request: InboxRequest) -> Response:
         )
     else:
         page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
-    now = utc_now()
+    now = request.now()
     results = [inbox_item(document, now=now) for document in page.documents]
     cursors = paging.page_links(page, list_name=name, order=order)
     return Response(InboxList(results=results, **cursors))
@@ -106,7 +105,7 @@ def read_all_inbox(request: InboxRequest) -> Response:
     At most 1,000 at once, the newest first, among up to 80,000 unread ones, sent or not. If
     `is_complete` is false, the same request continues, even if `updated` is 0.
     """
-    done = actions.mark_all_read(inbox=request.inbox, now=utc_now())
+    done = actions.mark_all_read(inbox=request.inbox, now=request.now())
     return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))
 
 
@@ -164,7 +163,7 @@ def act_on_inbox_item(request: InboxRequest, notification_id: str, action: str) 
     The first choice stays: the response has it. The client gets the callback event
     notification.acted, and no later step of its plan is sent.
     """
-    inbox, now = request.inbox, utc_now()
+    inbox, now = request.inbox, request.now()
     document = actions.act(
         inbox=inbox,
         notification_id=object_id_or_404(notification_id),
@@ -189,7 +188,7 @@ def snooze_inbox_item(request: InboxRequest, notification_id: str) -> Response:
     It isn't counted, and comes back as new and unread, with an event in the stream. If it has
     expired by then, it comes back as it was.
     """
-    body, now = read_request(request, SnoozeRequest), utc_now()
+    body, now = read_request(request, SnoozeRequest), request.now()
     try:
         until = time.parse_timestamp(body.until)
         document = actions.snooze(
@@ -218,6 +217,6 @@ def stream_inbox(_request: InboxRequest) -> Response:
 
 
 def _mark(action: actions.MarkAction, request: InboxRequest, notification_id: str) -> Response:
-    inbox, now = request.inbox, utc_now()
+    inbox, now = request.inbox, request.now()
     document = action(inbox=inbox, notification_id=object_id_or_404(notification_id), now=now)
     return Response(inbox_item(document, now=now))

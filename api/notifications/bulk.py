@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
-from domain.time import utc_now
 from notifications.intake import bulk
 from notifications.intake.bulk import ItemOutcome
 from notifications.intake.requests import Caller, OverloadedError
@@ -86,7 +85,7 @@ def create_notifications(request: ClientRequest) -> Response:
         may_send_critical=request.client.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = bulk.accept_bulk(
-        items.requests, contents=items.canonical, caller=caller, now=utc_now()
+        items.requests, contents=items.canonical, caller=caller, now=request.now()
     )
     response = Response(bulk_view(acceptance.outcomes, request._request))
     if acceptance.is_replayed:

@@ -9,7 +9,6 @@ from msgspec import Meta
 
 from access.clients.authentication import SafeWrite
 from access.models import APIClient, Scope
-from domain.time import utc_now
 from notifyproject.platform import audit
 from privacy import purge
 from privacy.purge import MAX_DAYS, MIN_DAYS
@@ -55,7 +54,7 @@ def clean_up_notifications(request: ClientRequest) -> Response:
         client_id=request.client.id,
         older_than=timedelta(days=body.older_than_days),
         at_most=MAX_PER_CALL,
-        now=utc_now(),
+        now=request.now(),
     )
     if not body.dry_run:
         audit.record_client_action(

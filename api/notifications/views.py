@@ -13,7 +13,6 @@ from access.models import APIClient, Scope
 from domain import time
 from domain.channels import Channel
 from domain.states import NotificationStatus
-from domain.time import utc_now
 from notifications import queries
 from notifications.actions import actions
 from notifications.catalog import types
@@ -87,7 +86,9 @@ def notification_or_404(request: ClientRequest, notification_id: str) -> Notific
 
 def view_for(request: ClientRequest, document: NotificationDocument) -> NotificationView:
     """Return a notification with the recipient data that the client may read."""
-    (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
+    (view,) = notification_views(
+        [document], shows_registry=_shows_registry(request), now=request.now()
+    )
     return view
 
 
@@ -111,7 +112,7 @@ def create_notification(request: ClientRequest) -> Response:
     """Create a notification."""
     caller = _caller(request, idempotency_key=idempotency_header.optional_key(request))
     body = _read_notification(request, caller)
-    acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
+    acceptance = intake_acceptance.accept(body, caller=caller, now=request.now())
     return _accepted(request, acceptance)
 
 
@@ -142,7 +143,7 @@ def put_notification(request: ClientRequest, key: str) -> Response:
     key = idempotency_header.key_in_path(key)
     caller = _caller(request)
     body = _read_notification(request, caller)
-    acceptance = replacement.put(body, key=key, caller=caller, now=utc_now())
+    acceptance = replacement.put(body, key=key, caller=caller, now=request.now())
     if "replaced" in acceptance.document and not acceptance.is_replayed:
         _record(request, acceptance.document["_id"], "Replaced.")
     return _accepted(request, acceptance)
@@ -164,7 +165,7 @@ def _caller(request: ClientRequest, *, idempotency_key: str | None = None) -> Ca
 def _accepted(request: ClientRequest, acceptance: Acceptance) -> Response:
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
     shows_registry = _shows_registry(request)
-    view = accepted_view(acceptance, shows_registry=shows_registry, now=utc_now())
+    view = accepted_view(acceptance, shows_registry=shows_registry, now=request.now())
     return idempotency_header.created(
         request, view, new_id=view.id, is_replayed=acceptance.is_replayed
     )
@@ -172,7 +173,7 @@ def _accepted(request: ClientRequest, acceptance: Acceptance) -> Response:
 
 def _read_notification(request: ClientRequest, caller: Caller) -> NotificationRequest:
     def check(body: NotificationRequest) -> None:
-        intake_acceptance.check(body, caller=caller, now=utc_now())
+        intake_acceptance.check(body, caller=caller, now=request.now())
 
     return read_request(request, NotificationRequest, check=check)
 
@@ -217,7 +218,7 @@ def delete_notification(request: ClientRequest, notification_id: str) -> Respons
     """
     found = object_id_or_404(notification_id)
     try:
-        actions.delete(notification_id=found, client_id=request.client.id, now=utc_now())
+        actions.delete(notification_id=found, client_id=request.client.id, now=request.now())
     except LookupError:
         raise NOT_FOUND.error() from None
     _record(request, found, "Deleted.", flag=DELETION)
@@ -258,7 +259,7 @@ def _sparse_views(
         carrier_statuses=carrier_statuses,
         shows_registry=_shows_registry(request),
         has_can_retry=fields is None or "can_retry" in fields,
-        now=utc_now(),
+        now=request.now(),
     )
     return [select_fields(view, fields) for view in views]
 
@@ -293,7 +294,7 @@ def _mark(
     marked = action(
         client_id=request.client.id,
         notification_id=object_id_or_404(notification_id),
-        now=utc_now(),
+        now=request.now(),
     )
     return Response(view_for(request, marked))
 
@@ -326,7 +327,7 @@ def cancel_notifications(request: ClientRequest) -> Response:
             type_name=body.type,
             user_id=body.user_id,
             reason="Cancelled by the client.",
-            now=utc_now(),
+            now=request.now(),
         )
     except types.UnknownTypeError:
         raise validation_failed([FieldProblem("/type", "unknown_type", "Unknown type.")]) from None
@@ -349,7 +350,7 @@ def cancel_notification(request: ClientRequest, notification_id: str) -> Respons
         notification_id=document["_id"],
         channels=channels,
         reason="Cancelled by the client.",
-        now=utc_now(),
+        now=request.now(),
     )
     _record(request, document["_id"], f"Cancelled: {_names_of(channels)}.")
     return Response(view_for(request, cancelled))
@@ -409,7 +410,7 @@ def reschedule_notification(request: ClientRequest, notification_id: str) -> Res
         rescheduled = actions.reschedule(
             notification_id=document["_id"],
             requested_time=time.parse_timestamp(body.scheduled_at),
-            now=utc_now(),
+            now=request.now(),
         )
     except time.InvalidTimeError as error:
         raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
@@ -426,7 +427,7 @@ def _send_again(
 ) -> Response:
     document = notification_or_404(request, notification_id)
     channels = _requested_channels(request)
-    again = action(notification_id=document["_id"], channels=channels, now=utc_now())
+    again = action(notification_id=document["_id"], channels=channels, now=request.now())
     _record(request, document["_id"], f"{done}: {_names_of(channels)}.")
     return Response(view_for(request, again), status=202)
 
@@ -477,5 +478,7 @@ def preview_notification(request: ClientRequest) -> Response:
     )
     body = _read_notification(request, caller)
     shows_registry = _shows_registry(request)
-    rendered = preview.preview(body, caller=caller, shows_registry=shows_registry, now=utc_now())
+    rendered = preview.preview(
+        body, caller=caller, shows_registry=shows_registry, now=request.now()
+    )
     return Response(preview_view(rendered, shows_registry=shows_registry))

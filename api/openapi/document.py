@@ -42,7 +42,8 @@ scope that it requires. Recipients read their inbox with an inbox token, which a
 
 **Test mode.** A key that begins with `ntf_test_` sends to the sandbox and reaches no recipient. It
 can't change live data (recipients, topics, devices, suppressions, types, templates): such a request
-gets 403 `test_key`. `GET /test/outbox` lists what it has sent, as it was rendered.
+gets 403 `test_key`. `GET /test/outbox` lists what it has sent, as it was rendered, and
+`POST /test/clock` moves its time.
 
 **Errors.** Every response from 400 on is a problem document (RFC 9457, `application/problem+json`).
 `code` is stable and meant for programs; `errors` points at each invalid field; `request_id` finds

@@ -227,6 +227,6 @@ def read_all_recipient_notifications(request: ClientRequest, user_id: str) -> Re
     `is_complete` is false, the same request continues, even if `updated` is 0.
     """
     done = inbox_actions.mark_all_read(
-        inbox=Inbox(request.client.id, user_id_or_404(user_id)), now=utc_now()
+        inbox=Inbox(request.client.id, user_id_or_404(user_id)), now=request.now()
     )
     return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))

@@ -6,6 +6,7 @@ from typing import Any, NotRequired, TypedDict
 from bson import ObjectId
 
 from notifyproject.db.collections import Documents
+from notifyproject.db.documents import ClaimDocument
 
 
 class DeliveryAttemptDocument(TypedDict):
@@ -143,6 +144,17 @@ class SentTestMessageDocument(TypedDict):
     purge_at: datetime
 
 
+class TestClockDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.TestClock`."""
+
+    _id: ObjectId
+    stands_at: datetime
+    target: NotRequired[datetime]
+    claim: NotRequired[ClaimDocument]
+    claim_count: int
+    purge_at: datetime
+
+
 class WebhookLogDocument(TypedDict):
     """A stored :class:`~notifications.models.records.WebhookLog`."""
 
@@ -166,4 +178,5 @@ HEARTBEATS = Documents("heartbeats", HeartbeatDocument)
 EARLY_RECEIPTS = Documents("early_receipts", EarlyReceiptDocument)
 INBOX_VISITS = Documents("inbox_visits", InboxVisitDocument)
 TEST_OUTBOX = Documents("test_outbox", SentTestMessageDocument)
+TEST_CLOCKS = Documents("test_clocks", TestClockDocument)
 WEBHOOK_LOG = Documents("webhook_log", WebhookLogDocument)

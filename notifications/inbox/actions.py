@@ -1,6 +1,6 @@
 """Actions of readers, which change notifications and wake open streams of the inbox."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -85,13 +85,19 @@ def resurface_due(*, now: datetime) -> int:
     """Put snoozed notifications back whose time has come. Return how many."""
     count = 0
     while due := store_inbox.due_snoozes(now=now, limit=MAX_RESURFACED):
-        changed = store_inbox.resurface(ids=[document["_id"] for document in due], now=now)
-        inbox_wakeups.send_owner_wakeups(due)
+        changed = resurface(due, now=now)
         count += changed
         if not changed:
             # A concurrent sweeper did it.
             break
     return count
+
+
+def resurface(due: Sequence[NotificationDocument], *, now: datetime) -> int:
+    """Put those of these notifications back whose snooze is over. Return how many."""
+    changed = store_inbox.resurface(ids=[document["_id"] for document in due], now=now)
+    inbox_wakeups.send_owner_wakeups(due)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

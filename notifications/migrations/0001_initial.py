@@ -764,6 +764,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='TestClock',
+            fields=[
+                ('client_id', django_mongodb_backend.fields.ObjectIdField(db_column='_id', primary_key=True, serialize=False)),
+                ('stands_at', models.DateTimeField()),
+                ('target', models.DateTimeField(blank=True, null=True)),
+                ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=notifyproject.db.models.Claim, null=True)),
+                ('claim_count', models.IntegerField(default=0)),
+                ('purge_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'test_clocks',
+                'default_permissions': (),
+                'indexes': [notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='clk_purge')],
+            },
+        ),
+        migrations.CreateModel(
             name='WebhookLog',
             fields=[
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

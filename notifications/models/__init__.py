@@ -29,6 +29,7 @@ from .records import (
     InboxVisit,
     ProviderEvent,
     SentTestMessage,
+    TestClock,
     WebhookLog,
 )
 
@@ -49,4 +50,4 @@ __all__ += [
     "RetentionPolicy",
 ]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
-__all__ += ["ProviderEvent", "SentTestMessage", "WebhookLog"]
+__all__ += ["ProviderEvent", "SentTestMessage", "TestClock", "WebhookLog"]

@@ -1,12 +1,13 @@
 """Records that belong to notifications: attempts, idempotency keys, webhooks, heartbeats."""
 
 from django.db import models
-from django_mongodb_backend.fields import ArrayField, ObjectIdField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 
 from domain.channels import Channel
 from domain.states import AttemptStatus
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import Claim
 
 INBOX_VISIT_SECONDS = 400 * 86_400
 """Longer than a notification stays in an inbox, unless its category is retained for over a year;
@@ -183,6 +184,25 @@ class SentTestMessage(models.Model):
             MongoIndex("notification_id", name="out_notification"),
             MongoIndex("purge_at", name="out_purge", expire_after_seconds=0),
         )
+
+
+class TestClock(models.Model):
+    """The clock of a test client that has moved it. Missing while its time is real time."""
+
+    client_id = ObjectIdField(primary_key=True, db_column="_id")
+    stands_at = models.DateTimeField()
+    """The client's time, as long as real time is behind it."""
+    target = optional_datetime()
+    """The time to which it is moved, or missing once it is there."""
+    claim = EmbeddedModelField(Claim, null=True, blank=True)
+    """One process at a time moves a clock. The lease is in real time."""
+    claim_count = models.IntegerField(default=0)
+    purge_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "test_clocks"
+        default_permissions = ()
+        indexes = (MongoIndex("purge_at", name="clk_purge", expire_after_seconds=0),)
 
 
 class WebhookLog(models.Model):

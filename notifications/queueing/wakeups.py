@@ -21,6 +21,7 @@ BROADCAST = "notifications.broadcast"
 BULK_OPERATION = "notifications.bulk_operation"
 FILE = "notifications.file"
 CLOSE_DIGESTS = "notifications.close_digests"
+TEST_CLOCK = "notifications.test_clock"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Maximum delay of a message, in seconds. The sweeper enqueues work that is due later."""
 ISOLATED_PER_WAKEUP = 20
@@ -78,6 +79,11 @@ def publish_file(file_id: ObjectId, *, at: datetime | None, now: datetime) -> bo
 def publish_digests(*, at: datetime | None, now: datetime) -> bool:
     """Wake a worker to close due digests. Return whether the broker accepts the message."""
     return broker.publish(CLOSE_DIGESTS, args=[], queue=DIGESTS, at=at, now=now)
+
+
+def publish_test_clock(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
+    """Wake a worker for what is due by a test client's clock. Return whether the broker accepts."""
+    return broker.publish(TEST_CLOCK, args=[str(client_id)], queue=DIGESTS, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:

@@ -13,6 +13,7 @@ from notifications.documents.records import (
     DELIVERY_ATTEMPTS,
     INBOX_VISITS,
     PROVIDER_EVENTS,
+    TEST_CLOCKS,
     TEST_OUTBOX,
 )
 from notifyproject.db.collections import is_transient
@@ -31,6 +32,7 @@ digests = DIGESTS
 limit_uses = LIMIT_USES  # Counters of limits
 country_units = COUNTRY_UNITS  # Parts of texts to countries
 daily_units = DAILY_UNITS  # Parts of texts of clients
+test_clocks = TEST_CLOCKS  # Times of test clients
 test_outbox = TEST_OUTBOX  # What test keys sent
 visits = INBOX_VISITS  # Until when each inbox was seen
 

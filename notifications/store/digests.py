@@ -268,9 +268,18 @@ def count_closed(*, since: datetime) -> dict[DigestOutcome, tuple[int, int]]:
     }
 
 
-def acquire_due(*, worker: str, now: datetime, limit: int) -> list[Closing]:
-    """Lease due digests, and select their members. Raises PyMongoError."""
-    ids = _due_ids(now, limit, skip=_random.randrange(HEAD) * limit) or _due_ids(now, limit, skip=0)
+def acquire_due(
+    *, worker: str, now: datetime, limit: int, client_id: ObjectId | None = None
+) -> list[Closing]:
+    """Lease due digests, and select their members. Raises PyMongoError.
+
+    ``client_id``: only those of one client.
+    """
+    wanted: dict[str, Any] = {"due_at": {"$lte": now}}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    skip = _random.randrange(HEAD) * limit
+    ids = _due_ids(wanted, limit, skip=skip) or _due_ids(wanted, limit, skip=0)
     ids = _isolate_lost(ids)
     if not ids:
         return []
@@ -308,8 +317,8 @@ def _isolate_lost(ids: Sequence[ObjectId]) -> list[ObjectId]:
     return others
 
 
-def _due_ids(now: datetime, limit: int, *, skip: int) -> list[ObjectId]:
-    found = digests().find({"due_at": {"$lte": now}}, {"_id": 1})
+def _due_ids(wanted: Mapping[str, Any], limit: int, *, skip: int) -> list[ObjectId]:
+    found = digests().find(wanted, {"_id": 1})
     return [
         digest["_id"] for digest in found.sort([("due_at", 1), ("_id", 1)]).skip(skip).limit(limit)
     ]

@@ -188,7 +188,7 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
     }
     if receipt.status is S.FAILED:
         return changes | {
-            "failed_at": receipt.at,
+            "failed_at": Computed(_not_before_attempt(receipt)),
             "failure_code": (receipt.code or _DEFAULT_CODE).value,
             "failure_reason": (receipt.reason or "")[:ERROR_LENGTH],
         }

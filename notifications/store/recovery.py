@@ -65,9 +65,13 @@ class UnknownOutcome:
     """Records of an unsettled acceptance."""
 
 
-def expire_leases(*, now: datetime, limit: int = 500) -> int:
-    """End sends whose lease has expired, as unknown or by their records. Return how many."""
-    found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
+def expire_leases(*, now: datetime, client_id: ObjectId | None = None, limit: int = 500) -> int:
+    """End sends whose lease has expired, as unknown or by their records. Return how many.
+
+    ``client_id``: only those of one client.
+    """
+    expired = {"claim.lease_until": {"$lte": now}}
+    found = _find_in_status(S.SENDING, expired, limit, client_id)
     abandoned = [
         (document, delivery, claim)
         for document in found
@@ -95,9 +99,14 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
     return notifications().bulk_write(ends, ordered=False).matched_count
 
 
-def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]:
-    """Return deliveries with an unknown outcome and no receipt by the deadline."""
-    found = _find_in_status(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
+def unknown_outcomes(
+    *, now: datetime, client_id: ObjectId | None = None, limit: int = 500
+) -> list[UnknownOutcome]:
+    """Return deliveries with an unknown outcome and no receipt by the deadline.
+
+    ``client_id``: only those of one client.
+    """
+    found = _find_in_status(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit, client_id)
     records = _records([document["_id"] for document in found]) if found else {}
     return [
         UnknownOutcome(
@@ -217,10 +226,14 @@ def _due_before(before: datetime) -> Iterator[list[ObjectId]]:
 
 
 def _find_in_status(
-    status: DeliveryStatus, due: Mapping[str, object], limit: int
+    status: DeliveryStatus,
+    due: Mapping[str, object],
+    limit: int,
+    client_id: ObjectId | None,
 ) -> list[NotificationDocument]:
     wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
-    found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
+    owned = {} if client_id is None else {"client_id": client_id}
+    found = notifications().find({"delivery": {"$elemMatch": wanted}, **owned}, FIELDS)
     return list(found.hint("ntf_delivery_status").limit(limit))
 
 

@@ -14,7 +14,7 @@ from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications
 from .inbox import Marked
-from .pipelines import Expression, any_delivery, update
+from .pipelines import Computed, Expression, any_delivery, update
 
 S = DeliveryStatus
 
@@ -43,8 +43,11 @@ def open_next_steps(*, ids: Sequence[ObjectId], now: datetime) -> int:
             {"$not": [_earlier_may_reach()]},
         ]
     }
+    # Not before the attempt whose end opens it: the clock of a test client may be ahead of a
+    # receipt's.
+    at = Computed({"$max": [now, {"$max": "$delivery.last_attempt_at"}]})
     pipeline = update(
-        condition=is_ready, changes={"next_attempt_at": now, "first_due_at": now}, now=now
+        condition=is_ready, changes={"next_attempt_at": at, "first_due_at": at}, now=now
     )
     wanted = {
         "_id": {"$in": list(ids)},

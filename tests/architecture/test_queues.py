@@ -47,6 +47,7 @@ def test_all_tasks_are_registered() -> None:
         wakeups.HEARTBEAT,
         wakeups.BULK_OPERATION,
         wakeups.CLOSE_DIGESTS,
+        wakeups.TEST_CLOCK,
         schedule.ALERTS,
         schedule.ROLLUP,
         schedule.RETENTION,

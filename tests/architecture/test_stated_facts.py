@@ -14,10 +14,10 @@ from callbacks import retry as callback_retry
 from console import failures, problems
 from console.staff import oidc
 from console.widgets.filters import RECENT, SPANS
-from delivery import provider_pauses, rooms
+from delivery import provider_pauses, rooms, test_clock
 from delivery.sweeper import SWEEP_SECONDS
 from domain.retry import MAX_OUTAGE
-from domain.time import MAX_SNOOZE, MAX_TTL
+from domain.time import MAX_AHEAD, MAX_SNOOZE, MAX_TTL
 from monitoring import dashboard, incidents, provider_health, workers
 from notifications.bulk import results
 from notifications.receipts import processor, webhook_log
@@ -32,6 +32,11 @@ _UNITS |= {"d": 86_400, "day": 86_400}
 _DURATION = re.compile(r"\b([\d.]+)[ -](seconds?|s|minutes?|min|hours?|h|days?|d)\b")
 _DAY_SHOWN = timedelta(hours=dashboard.HOURS)
 FACTS: dict[str, dict[str, timedelta]] = {
+    "api/test/clock.py": {
+        "8 seconds": timedelta(seconds=test_clock.LEASE_WAIT_SECONDS),
+        "11 seconds": timedelta(seconds=test_clock.BUDGET_SECONDS),
+        "365 days": MAX_AHEAD,
+    },
     "api/test/outbox.py": {"7 days": sent_tests.KEPT, "24 hours": service_windows.WINDOW},
     "api/callbacks/schemas.py": {"5 days": callback_retry.DISABLED_AFTER},
     "api/callbacks/views.py": {"30 days": outbox.MESSAGE_RETENTION},

@@ -127,9 +127,9 @@ def test_callback_endpoint_is_created(app: App) -> None:
     assert statuses(run(app, GUIDES / "callbacks.md")) == [200]
 
 
-def test_outbox_of_a_test_key_is_read(db: None, broker: Any) -> None:
+def test_outbox_and_clock_of_a_test_key_are_used(db: None, broker: Any) -> None:
     tester = new_app("tester", is_test=True)
-    assert statuses(run(tester, GUIDES / "testing.md")) == [200]
+    assert statuses(run(tester, GUIDES / "testing.md")) == [200, 200]
 
 
 def test_addresses_that_fail_are_those_of_the_sandbox() -> None:

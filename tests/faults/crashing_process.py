@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import django
@@ -33,14 +33,15 @@ def _do(job: dict[str, Any]) -> None:
     """Run the job until its boundary."""
     from bson import ObjectId
 
-    from delivery import pipeline, sweeper
+    from delivery import pipeline, sweeper, test_clock
     from delivery.runtime import SendingRuntime
     from domain.channels import Channel
+    from domain.time import utc_now
     from notifications.broadcasts import runner
     from notifyproject.platform import crash_points
     from providers import registry
 
-    settings.SENDGRID_URL = job["provider"]
+    settings.SENDGRID_URL = settings.SANDBOX_URL = job["provider"]
     registry.clear()
     crash_points.reach = crash_points.make_reach(job["crash_at"])
     if "kills_at" in job:
@@ -55,6 +56,14 @@ def _do(job: dict[str, Any]) -> None:
         runner.run_page(ObjectId(job["id"]))
     elif job[DO] == "call_back":
         _call_back(job)
+    elif job[DO] == "move_clock":
+        test_clock.RECEIPT_SECONDS = 0.0
+        ahead = timedelta(seconds=job["ahead"])
+        test_clock.move(
+            ObjectId(job["id"]),
+            to=datetime.fromisoformat(job["to"]),
+            real=lambda: utc_now() + ahead,
+        )
     elif job[DO] == "sweep":
         sweeper.sweep(now=datetime.fromisoformat(job["now"]))
     else:

@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 
@@ -21,7 +23,7 @@ from access.models import Scope
 from bench.chaos.boundaries import Trigger, cases_of
 from callbacks import outbox, subscriptions
 from callbacks.events import DisabledReason, Event, EventType
-from delivery import pipeline, sweeper
+from delivery import pipeline, sweeper, test_clock
 from delivery.runtime import SendingRuntime
 from domain.channels import Channel
 from domain.content import Recipient
@@ -29,6 +31,7 @@ from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Priority
 from domain.time import utc_now
 from notifications.catalog import types
+from notifications.store import test_clocks
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform.crash_points import Boundary
@@ -117,6 +120,43 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
         assert factories.delivery(factories.read(notification_id))["status"] not in OPEN, boundary
         assert taken[str(notification_id)] == (2 if boundary in UNKNOWN_SENDS else 1), boundary
         record = [a["status"] for a in factories.attempts(notification_id)]
+        if boundary in UNKNOWN_SENDS:
+            assert record == ["unknown", "sent"]
+        if boundary in SETTLED:
+            assert record == ["sent"]
+
+
+def _later(by: timedelta) -> datetime:
+    return utc_now() + by
+
+
+def test_test_clock_whose_movers_are_killed_sends_nothing_twice(
+    die: Die, taker: Sandbox, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SANDBOX_URL = taker.url
+    monkeypatch.setattr(test_clock, "RECEIPT_SECONDS", 0.0)
+    tester, ahead = new_app("tester", is_test=True), 0.0
+    at = {boundary: utc_now() + n * timedelta(hours=1) for n, boundary in enumerate(SENDING, 1)}
+    ids = {}
+    for boundary, due_at in at.items():
+        when = due_at.isoformat(timespec="milliseconds")
+        sent = tester.notify(user_id=boundary.value, channels=["email"], scheduled_at=when)
+        ids[boundary] = ObjectId(sent.json()["id"])
+    for boundary, due_at in at.items():
+        to = due_at + timedelta(minutes=30)
+        job = {"id": str(tester.id), "to": to.isoformat(), "ahead": ahead}
+        assert die("move_clock", boundary, **job) == signal.SIGKILL, boundary
+        # Another process goes on once the lease of the clock has run out.
+        ahead += test_clocks.LEASES.length.total_seconds() + 1
+        later = timedelta(seconds=ahead)
+        moved = test_clock.move(tester.id, to=to, real=partial(_later, later))
+        assert (moved.now, moved.target) == (to, None)
+
+    taken = copies(taker)
+    for boundary, notification_id in ids.items():
+        assert factories.delivery(factories.read(notification_id))["status"] not in OPEN, boundary
+        assert taken[str(notification_id)] == (2 if boundary in UNKNOWN_SENDS else 1), boundary
+        record = [attempt["status"] for attempt in factories.attempts(notification_id)]
         if boundary in UNKNOWN_SENDS:
             assert record == ["unknown", "sent"]
         if boundary in SETTLED:

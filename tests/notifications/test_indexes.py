@@ -67,6 +67,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         "limit_uses",
         "country_units",
         "daily_units",
+        "test_clocks",
         "test_outbox",
         "inbox_visits",
         "inbox_revocations",

@@ -207,6 +207,7 @@ class Untouched:
             "callbacks": ("_id", {own}),
             "callback_messages": ("client_id", {own}),
             "api_clients": ("_id", {own}),
+            "test_clocks": ("_id", {own}),
             "test_outbox": ("client_id", {own}),
             "inbox_visits": ("_id", {inbox.key for inbox in inboxes}),
             "idempotency_keys": ("_id", {record_id(caller) for caller in callers}),

@@ -267,6 +267,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "dun_purge": "deletes counters of parts a day after their own",
     "lim_purge": "deletes counters of limits when their period ends",
     "lim_user": "one recipient's counters, for erasure",
+    "clk_purge": "deletes test clocks a day after real time has caught up with them",
     "out_client": "a test outbox, newest first",
     "out_notification": "the messages of a test notification, to remove them with it",
     "out_purge": "deletes messages of test outboxes after seven days",
