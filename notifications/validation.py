@@ -270,7 +270,8 @@ def _check_key(key: str, pointer: str, problems: ProblemCollector, *, in_data: b
     if len(key) > MAX_KEY_LENGTH:
         problems.add(pointer, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
     if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
-        problems.add(pointer, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
+        reason = "A key is empty, begins with $, holds a dot, or is __proto__."
+        problems.add(pointer, "forbidden_key", reason)
 
 
 def is_all(names: ChannelNames) -> bool:
