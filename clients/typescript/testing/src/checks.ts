@@ -83,7 +83,7 @@ export function findUnstorable(value: unknown, pointer = "", inData = false): Fi
 	return Object.entries(value).flatMap(([key, item]) => {
 		const place = `${pointer}/${token(key)}`;
 		const isForbidden = inData && (key.startsWith("$") || key.includes(".") || key === "__proto__" || !key);
-		const found = isForbidden ? [{ pointer: place, code: "forbidden_key", detail: "A key is empty, begins with $, or holds a dot." }] : [];
+		const found = isForbidden ? [{ pointer: place, code: "forbidden_key", detail: "A key is empty, begins with $, holds a dot, or is __proto__." }] : [];
 		if ([...key].length > 128) found.push({ pointer: place, code: "key_too_long", detail: "A key has over 128 characters." });
 		return [...found, ...findUnstorable(item, place, inData || FREE_FORM.includes(key))];
 	});
