@@ -17,6 +17,9 @@ PLACES: Mapping[str, str] = {
     "clients/typescript/testing/package.json": (
         r'(?<=^  "version": ")[^"]+|(?<="@notifyproject/client": ")[^"]+'
     ),
+    "examples/typescript/package.json": (
+        r'(?<="@notifyproject/client": ")[^"]+|(?<="@notifyproject/testing": ")[^"]+'
+    ),
     "clients/typescript/package-lock.json": (
         r'(?<="name": "@notifyproject/client",\n  "version": ")[^"]+'
         r'|(?<="name": "@notifyproject/client",\n      "version": ")[^"]+'

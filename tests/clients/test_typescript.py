@@ -34,10 +34,11 @@ def test_package_passes_its_tests_and_serves_an_app(
         npm.run("npm", "run", "check", cwd=FOLDER)
         npm.run("npm", "test", cwd=FOLDER)
         pack = ("npm", "pack", package, "--json", "--pack-destination", str(tmp_path))
-        found = json.loads(npm.run(*pack, cwd=FOLDER))
-    (packed,) = found if isinstance(found, list) else found.values()
+        packed = _packed(npm.run(*pack, cwd=FOLDER))
+        helpers = _packed(npm.run("npm", "pack", "./testing/dist", *pack[3:], cwd=FOLDER))
     assert {file["path"] for file in packed["files"]} == PACKED
     assert packed["size"] <= MAX_BYTES
+    assert {file["path"] for file in helpers["files"]} >= PACKED
 
     lines = (FOLDER / "README.md").read_text().split("```")[1].removeprefix("ts\n")
     assert len(re.findall(r"\S.*\n", lines)) == 5
@@ -57,6 +58,13 @@ def test_package_passes_its_tests_and_serves_an_app(
     assert app.get(f"/notifications/{sent}").json()["type"] == "payment_confirmed"
     required = 'console.log(typeof require("@notifyproject/client").Notifier)'
     assert npm.run("node", "--eval", required, "--input-type=commonjs", cwd=folder) == "function\n"
+
+
+def _packed(output: str) -> dict[str, Any]:
+    """Return what npm says of the package that it packed."""
+    found = json.loads(output)
+    (packed,) = found if isinstance(found, list) else found.values()
+    return packed
 
 
 def test_lock_pins_what_generates_and_builds() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ..notifier import Notifier
+    from .clock import Clock
     from .outbox import Outbox
     from .service import Service
 
@@ -82,6 +83,20 @@ def notify_outbox(notify_service: "Service", notify: "Notifier") -> "Outbox":
     outbox = notify_service.outbox(notify)
     outbox.begin()
     return outbox
+
+
+@pytest.fixture
+def notify_clock(request: pytest.FixtureRequest, notify_service: "Service") -> Iterator["Clock"]:
+    """Yield the test clock, which shows real time before and after the test."""
+    if notify_service.memory is None:
+        # What earlier tests left to be sent would happen in this one.
+        request.getfixturevalue("notify_outbox")
+    with notify_service.clock() as clock:
+        clock.reset()
+        try:
+            yield clock
+        finally:
+            clock.reset()
 
 
 def _keys(config: pytest.Config) -> list[str]:

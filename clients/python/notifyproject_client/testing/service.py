@@ -7,6 +7,8 @@ import httpx
 
 from ..notifier import AsyncNotifier, Notifier
 from . import memory
+from .checks import NotInMemoryError
+from .clock import Clock
 from .memory import MemoryService
 from .outbox import SECONDS, Outbox
 
@@ -34,6 +36,12 @@ class Service:
     def async_notifier(self) -> AsyncNotifier:
         """Return a new notifier for asyncio. Close it at the end."""
         return AsyncNotifier(self.url, key=self.key, transport=self.transport)
+
+    def clock(self) -> Clock:
+        """Return the test clock. Close it at the end. Raises NotInMemoryError."""
+        if self.memory is not None:
+            raise NotInMemoryError("The service in memory has no time: set NOTIFY_URL.")
+        return Clock(self.url, key=self.key)
 
     def outbox(self, notifier: Notifier) -> Outbox:
         """Return the outbox, which reads by a notifier of this service."""

@@ -1,4 +1,5 @@
 import { Notifier } from "@notifyproject/client";
+import { Clock } from "./clock.js";
 import { KEY_IN_MEMORY, MemoryService, URL_IN_MEMORY } from "./memory.js";
 import { Outbox } from "./outbox.js";
 
@@ -21,7 +22,9 @@ export interface TestService {
 	readonly fetch: typeof fetch;
 	readonly notifier: Notifier;
 	readonly outbox: Outbox;
-	/** Begin a test: without what earlier tests sent or left to be sent. */
+	/** In memory, there is no time: each move gets 501 `not_in_memory`. */
+	readonly clock: Clock;
+	/** Begin a test: in real time, and without what earlier tests sent or left to be sent. */
 	begin(): Promise<void>;
 }
 
@@ -38,8 +41,12 @@ export function testService(options: ServiceOptions = {}): TestService {
 function at(url: string, key: string): TestService {
 	const notifier = new Notifier(url, { key });
 	const outbox = new Outbox(notifier);
-	const begin = (): Promise<void> => outbox.begin();
-	return { url, key, memory: undefined, fetch: (...given) => fetch(...given), notifier, outbox, begin };
+	const clock = new Clock(notifier);
+	const begin = async (): Promise<void> => {
+		await outbox.begin();
+		await clock.reset();
+	};
+	return { url, key, memory: undefined, fetch: (...given) => fetch(...given), notifier, outbox, clock, begin };
 }
 
 function inMemory(): TestService {
@@ -51,7 +58,7 @@ function inMemory(): TestService {
 		memory.reset();
 		return outbox.begin();
 	};
-	return { url: URL_IN_MEMORY, key: KEY_IN_MEMORY, memory, fetch, notifier, outbox, begin };
+	return { url: URL_IN_MEMORY, key: KEY_IN_MEMORY, memory, fetch, notifier, outbox, clock: new Clock(notifier), begin };
 }
 
 function keyOfWorker(keys: string[]): string {
