@@ -27,6 +27,7 @@ PAGES = (
     "periodic_tasks",
     "providers",
     "recipients.list",
+    "request_log",
     "retention",
     "rooms",
     "saved_views.page",

@@ -1,10 +1,8 @@
 """The audit log."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
-from bson import ObjectId
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -19,7 +17,7 @@ from notifyproject.db.match import Match
 from notifyproject.platform import audit
 
 from .widgets.columns import chip, text_column, time_column
-from .widgets.filters import ChoiceFilter, TimeFilter, choice_filter
+from .widgets.filters import ChoiceFilter, KeyTimeFilter, choice_filter
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import ListOnlyAdmin, search_text
 from .widgets.names import staff_names
@@ -96,16 +94,10 @@ class WhoFilter(ChoiceFilter):
         return _made_by(value)
 
 
-class ActionTimeFilter(TimeFilter):
-    """A time range over the key, an ObjectId that begins with its time. Uses the key's index."""
+class ActionTimeFilter(KeyTimeFilter):
+    """When a change was made."""
 
-    title = "time"
     parameter_name = "done"
-    path = "_id"
-
-    def bound(self, at: datetime) -> ObjectId:
-        """Return the lowest key of the second that contains ``at``."""
-        return ObjectId.from_datetime(at)
 
 
 @admin.register(LogEntry)

@@ -126,6 +126,7 @@ NAVIGATION = (
     menu_group(
         "Activity",
         menu_item("Attempts", "send", "notifications_deliveryattempt"),
+        menu_item("Requests", "manage_search", "notifications_loggedrequest"),
         menu_item("Provider webhooks", "webhook", "notifications_webhooklog"),
         menu_item("Callback messages", "call_made", "callbacks_callbackmessage"),
         menu_item("Audit log", "history", "admin_logentry"),

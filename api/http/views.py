@@ -5,8 +5,10 @@ and calls the handler. What any of them raises becomes a problem in ``handle_exc
 """
 
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
+from time import perf_counter
 from typing import Any, NoReturn
 
 from django.http import HttpRequest, HttpResponse
@@ -14,14 +16,18 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.views import APIView
 
 from access.clients.authentication import InboxAuthentication, OwnsInbox
+from access.clients.registry import Client
 from access.models import Scope
 from domain.time import utc_now
+from notifications import request_log
 from notifications.queueing import wakeups
+from notifications.request_log import Answered
 from notifyproject.platform import cache
 
 from .problems import ApiError
 from .query import reject_unknown
 from .rate_limits import AuthenticationFailures, CallerThrottle, RateLimitStatus
+from .rendering import Response
 from .requests import ApiRequest, ClientRequest, InboxRequest
 
 
@@ -44,7 +50,8 @@ class ApiView(APIView):
     """The result of the throttle. A request that starts again counts once."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Respond to a request, and count a failed authentication."""
+        """Respond to a request, count a failed authentication, and note the request."""
+        began = perf_counter()
         self.failures = AuthenticationFailures.of(request.META)
         respond = partial(super().dispatch, request, *args, **kwargs)
         relies_on_copies = request.method in self.relies_on_copies
@@ -52,6 +59,7 @@ class ApiView(APIView):
         if response.status_code == HTTPStatus.UNAUTHORIZED:
             self.failures.count()
         self._wake_for_test_clock()
+        self._note(request, response, seconds=perf_counter() - began)
         return response
 
     def _wake_for_test_clock(self) -> None:
@@ -61,6 +69,27 @@ class ApiView(APIView):
             client_id = request.test_client
             if client_id is not None and request.method not in SAFE_METHODS:
                 wakeups.publish_test_clock(client_id, now=utc_now())
+
+    def _note(self, request: HttpRequest, response: HttpResponse, *, seconds: float) -> None:
+        # Not ``user``, which would authenticate once more after a failure.
+        client = getattr(self.request, "_user", None)
+        match = request.resolver_match
+        if not isinstance(client, Client) or match is None:
+            return
+        request_log.note(
+            Answered(
+                client_id=client.id,
+                request_id=request.request_id,
+                method=request.method,
+                route=match.route,
+                status=response.status_code,
+                took=timedelta(seconds=seconds),
+                at=utc_now(),
+                notification_id=match.kwargs.get("notification_id"),
+                body=getattr(request, "raw_body", b""),
+                answer=response.content if isinstance(response, Response) else b"",
+            )
+        )
 
     def _respond_by_copies(self, respond: partial[HttpResponse]) -> HttpResponse:
         try:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django import template
+from django.conf import settings
 
 from callbacks.outbox import MESSAGE_RETENTION as CALLBACK_RETENTION
 from monitoring.metrics import RETENTION as METRICS_RETENTION
@@ -26,6 +27,7 @@ def retention_table() -> list[tuple[str, str]]:
         ("Content and addresses of notifications", _by_category(policies, "content")),
         ("Notifications and attempts", _by_category(policies, "metadata")),
         ("Broadcasts, after their end", _days(BROADCAST_RETENTION)),
+        ("Requests of API clients", _days(timedelta(days=settings.REQUEST_LOG_DAYS))),
         ("Provider webhooks", _days(WEBHOOK_RETENTION)),
         ("Callback messages", _days(CALLBACK_RETENTION)),
         ("Metrics per minute", _days(METRICS_RETENTION[Interval.MINUTE])),

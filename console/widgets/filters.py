@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bson import ObjectId
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -125,6 +126,17 @@ class TimeFilter(admin.SimpleListFilter):
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
         """Return the form."""
         yield {"form": self.form}
+
+
+class KeyTimeFilter(TimeFilter):
+    """A time range over the key, an ObjectId that begins with its time. Uses the key's index."""
+
+    title = "time"
+    path = "_id"
+
+    def bound(self, at: datetime) -> ObjectId:
+        """Return the lowest key of the second that contains ``at``."""
+        return ObjectId.from_datetime(at)
 
 
 class ChoiceFilter(DropdownFilter):

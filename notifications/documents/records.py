@@ -155,6 +155,25 @@ class TestClockDocument(TypedDict):
     purge_at: datetime
 
 
+class LoggedRequestDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.LoggedRequest`."""
+
+    _id: ObjectId
+    client_id: ObjectId
+    request_id: str
+    method: str
+    path: str
+    status: int
+    code: NotRequired[str]
+    errors: NotRequired[list[str]]
+    duration_ms: int
+    body: NotRequired[str]
+    body_bytes: int
+    notification_id: NotRequired[ObjectId]
+    at: datetime
+    purge_at: datetime
+
+
 class WebhookLogDocument(TypedDict):
     """A stored :class:`~notifications.models.records.WebhookLog`."""
 
@@ -179,4 +198,5 @@ EARLY_RECEIPTS = Documents("early_receipts", EarlyReceiptDocument)
 INBOX_VISITS = Documents("inbox_visits", InboxVisitDocument)
 TEST_OUTBOX = Documents("test_outbox", SentTestMessageDocument)
 TEST_CLOCKS = Documents("test_clocks", TestClockDocument)
+REQUEST_LOG = Documents("request_log", LoggedRequestDocument)
 WEBHOOK_LOG = Documents("webhook_log", WebhookLogDocument)

@@ -724,6 +724,32 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='LoggedRequest',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('client_id', django_mongodb_backend.fields.ObjectIdField()),
+                ('request_id', models.CharField(max_length=64)),
+                ('method', models.CharField(max_length=10)),
+                ('path', models.CharField(max_length=200)),
+                ('status', models.IntegerField()),
+                ('code', models.CharField(blank=True, max_length=40, null=True)),
+                ('errors', django_mongodb_backend.fields.ArrayField(models.CharField(max_length=300), blank=True, null=True)),
+                ('duration_ms', models.IntegerField()),
+                ('body', models.TextField(blank=True, null=True)),
+                ('body_bytes', models.IntegerField()),
+                ('notification_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
+                ('at', models.DateTimeField()),
+                ('purge_at', models.DateTimeField()),
+            ],
+            options={
+                'verbose_name': 'request',
+                'db_table': 'request_log',
+                'ordering': ('-id',),
+                'default_permissions': ('view',),
+                'indexes': [notifyproject.db.indexes.MongoIndex('client_id', '-_id', name='req_client'), notifyproject.db.indexes.MongoIndex('request_id', '-_id', name='req_request'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='req_purge')],
+            },
+        ),
+        migrations.CreateModel(
             name='ProviderEvent',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=200, primary_key=True, serialize=False)),

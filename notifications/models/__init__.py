@@ -27,6 +27,7 @@ from .records import (
     Heartbeat,
     IdempotencyKey,
     InboxVisit,
+    LoggedRequest,
     ProviderEvent,
     SentTestMessage,
     TestClock,
@@ -50,4 +51,5 @@ __all__ += [
     "RetentionPolicy",
 ]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
-__all__ += ["ProviderEvent", "SentTestMessage", "TestClock", "WebhookLog"]
+__all__ += ["LoggedRequest", "ProviderEvent", "SentTestMessage", "TestClock"]
+__all__ += ["WebhookLog"]

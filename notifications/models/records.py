@@ -205,6 +205,42 @@ class TestClock(models.Model):
         indexes = (MongoIndex("purge_at", name="clk_purge", expire_after_seconds=0),)
 
 
+class LoggedRequest(models.Model):
+    """A request of an API client, with its response and without a value that names anybody."""
+
+    client_id = ObjectIdField()
+    request_id = models.CharField(max_length=64)
+    method = models.CharField(max_length=10)
+    path = models.CharField(max_length=200)
+    """With the names of its parameters in the place of their values."""
+    status = models.IntegerField()
+    code = optional_text(40)
+    """Of the problem, if it was refused."""
+    errors = ArrayField(models.CharField(max_length=300), null=True, blank=True)
+    """Pointer and code of each invalid field."""
+    duration_ms = models.IntegerField()
+    body = models.TextField(null=True, blank=True)
+    """As JSON: the kinds of its values, and values of the service's own."""
+    body_bytes = models.IntegerField()
+    notification_id = ObjectIdField(null=True, blank=True)
+    at = models.DateTimeField()
+    purge_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "request_log"
+        default_permissions = ("view",)
+        ordering = ("-id",)
+        verbose_name = "request"
+        indexes = (
+            MongoIndex("client_id", "-_id", name="req_client"),
+            MongoIndex("request_id", "-_id", name="req_request"),
+            MongoIndex("purge_at", name="req_purge", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
 class WebhookLog(models.Model):
     """A verified webhook, stored before the provider gets its response."""
 

@@ -466,6 +466,12 @@ class Retention(Group):
     ANALYTICS_EVENTS_DAYS: int = declare(
         kinds.whole(0, 3_650), "30", "days that analytics events are kept; 0: none are written"
     )
+    REQUEST_LOG_DAYS: int = declare(
+        kinds.whole(0, 365),
+        "7",
+        "days that requests of API clients are kept for the console; 0: none are written",
+        test="0",
+    )
 
 
 class Workers(Group):

@@ -22,6 +22,7 @@ READ_ONLY = {
     "waitingnotification",
     "deliveryattempt",
     "webhooklog",
+    "loggedrequest",
     "recipient",
     "device",
     "callback",

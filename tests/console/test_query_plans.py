@@ -210,6 +210,13 @@ OTHERS = [
     ("notifications/webhooklog/?provider=sendgrid", "webhook_log", FIRST),
     ("notifications/webhooklog/?outcome=applied&received_within=24h", "webhook_log", BEYOND_COUNTS),
     ("notifications/webhooklog/?q=call-77", "webhook_log", 10),
+    ("notifications/loggedrequest/", "request_log", FIRST),
+    ("notifications/loggedrequest/?q=request-77", "request_log", 10),
+    (
+        "notifications/loggedrequest/?outcome=failed&answered_within=24h",
+        "request_log",
+        BEYOND_COUNTS,
+    ),
     ("recipients/recipient/", "recipients", COUNTED),
     ("recipients/suppression/", "suppressions", COUNTED),
     ("recipients/suppression/?channel=email", "suppressions", COUNTED),

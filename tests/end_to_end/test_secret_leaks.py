@@ -20,6 +20,7 @@ from domain.time import utc_now
 from notifications.documents.notification import NotificationDocument
 from notifications.intake import idempotency
 from notifications.intake.requests import NotificationRequest
+from notifications.request_log import RequestLog
 from notifications.store import encrypted_content
 from notifyproject.db.collections import collection, database
 from recipients import service_windows
@@ -73,8 +74,9 @@ def pages(client: Client, notification_ids: list[str]) -> Iterator[tuple[str, st
     ]
     view = "admin:notifications_notification_change"
     urls += [reverse(view, args=[each]) for each in notification_ids]
-    for row in database()["webhook_log"].find({}, {"_id": 1}):
-        urls.append(reverse("admin:notifications_webhooklog_change", args=[row["_id"]]))
+    for name, model in (("webhook_log", "webhooklog"), ("request_log", "loggedrequest")):
+        view = f"admin:notifications_{model}_change"
+        urls += [reverse(view, args=[row["_id"]]) for row in database()[name].find({}, {"_id": 1})]
     for url in urls:
         answer = client.get(url)
         assert answer.status_code == 200, url
@@ -179,11 +181,18 @@ def answers(app: App, ids: list[str]) -> Iterator[str]:
 
 
 def test_code_is_only_in_the_request_and_the_recipients_inbox(
-    app: App, received: Received, script: Script, broker: redis.Redis, logged: Callable[[], str]
+    app: App,
+    received: Received,
+    script: Script,
+    broker: redis.Redis,
+    *,
+    logged: Callable[[], str],
+    noted: RequestLog,
 ) -> None:
     script(REFUSED, "invalid")
     ids, waiting = send_all(app), later(app)
     until(finished)
+    assert noted.store() > len(ids)
 
     # Where it is for.
     for address in (OK, REFUSED, SILENT, PHONE, TOKEN):

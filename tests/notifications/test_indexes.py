@@ -53,6 +53,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         "metrics_due",
         "incidents",
         "webhook_log",
+        "request_log",
         "provider_events",
         "recipients",
         "suppressions",

@@ -100,6 +100,13 @@ def _call(n: int, now: datetime) -> dict[str, Any]:
     return {**call, "search_keys": [f"call-{n}"]}
 
 
+def _request(n: int, now: datetime) -> dict[str, Any]:
+    answer = {"status": 422 if n % 20 == 0 else 202, "duration_ms": 12, "body_bytes": 0}
+    asked = {"method": "POST", "path": "/api/v1/notifications", "request_id": f"request-{n}"}
+    times = {"at": now, "purge_at": now + timedelta(days=7)}
+    return {"client_id": CLIENTS[n % len(CLIENTS)], **asked, **answer, **times}
+
+
 def _recipient(n: int, now: datetime) -> dict[str, Any]:
     return {
         "_id": f"user-{n:05d}",
@@ -136,6 +143,7 @@ def _entry(_n: int, now: datetime) -> dict[str, Any]:
 
 OTHERS: Mapping[str, Callable[[int, datetime], dict[str, Any]]] = {
     "webhook_log": _call,
+    "request_log": _request,
     "recipients": _recipient,
     "django_admin_log": _entry,
     "suppressions": _suppression,

@@ -1,6 +1,6 @@
 """A document for every page of the console."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from bson import ObjectId
@@ -35,6 +35,11 @@ def store_one_of_each(*, now: datetime) -> None:
     collection("webhook_log").insert_one(
         {"provider": "sendgrid", "received_at": now, "body": "[]", "search_keys": []}
         | {"event_count": 0, "applied_count": 0, "unmatched_count": 0, "unreadable_count": 0}
+    )
+    collection("request_log").insert_one(
+        {"client_id": ObjectId(), "request_id": "request-1", "method": "GET", "path": "/"}
+        | {"status": 200, "duration_ms": 1, "body_bytes": 0, "at": now}
+        | {"purge_at": now + timedelta(days=7)}
     )
     collection("recipients").insert_one(
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from notifications import request_log
+from notifications.request_log import RequestLog
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app
 
@@ -18,6 +20,15 @@ def app(db: None, broker: Any) -> App:
 @pytest.fixture
 def other_app(db: None) -> App:
     return new_app("other app")
+
+
+@pytest.fixture
+def noted(settings: Any, monkeypatch: pytest.MonkeyPatch) -> RequestLog:
+    """Return the log of requests of this process, which the test stores itself."""
+    settings.REQUEST_LOG_DAYS = 7
+    found = RequestLog()
+    monkeypatch.setattr(request_log, "note", found.add)
+    return found
 
 
 @pytest.fixture
