@@ -21,7 +21,9 @@ ELSEWHERE: Mapping[str, str] = {
     "clients/conformance/README.md": "project/client_conformance.md",
     "clients/python/README.md": "project/python_client.md",
     "clients/typescript/README.md": "project/typescript_client.md",
+    "clients/typescript/testing/README.md": "project/typescript_testing.md",
     "clients/web/README.md": "project/web_packages.md",
+    "examples/README.md": "project/examples.md",
 }
 """Pages outside ``docs``, and their places in the site."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
