@@ -4,6 +4,7 @@ import json
 import os
 import random
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def _change(body: dict[str, Any], chosen: random.Random) -> None:
     if chosen.random() < 0.2:
         part.pop(name, None)
     else:
-        part[name] = chosen.choice(WRONG)
+        part[name] = deepcopy(chosen.choice(WRONG))
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:

@@ -338,7 +338,12 @@ class _Check:
         if not self._obstacle(channel, recipient):
             return Delivery(channel=channel)
         reach = channel.spec.reach
-        if is_named and all(one.pointer != reach.pointer for one in self._problems.problems):
+        is_known = self._type is not None
+        if (
+            is_named
+            and is_known
+            and all(one.pointer != reach.pointer for one in self._problems.problems)
+        ):
             self._problems.add(reach.pointer, "no_address", reach.refusal)
         return Delivery(channel=channel, failure=("no_address", f"Skipped: {reach.refusal}"))
 
@@ -408,7 +413,7 @@ class _Check:
         if self._type is None or self._content.get("body") is not None:
             return []
         name = self._content.get("template_id")
-        template = self._type if name is None else self._types.find(name)
+        template = self._types.find(name) if name else self._type
         if template is None:
             self._problems.add("/content/template_id", "unknown_template", "Unknown template.")
             return []
