@@ -37,7 +37,7 @@ class Messages:
     def comment(self, customer: Customer, *, document: str, author: str) -> None:
         """Say that somebody commented. Several are sent as one."""
         self._notifier.notify(
-            "comment_added",
+            "document_commented",
             user_id=customer.id,
             email=customer.email,
             data={"document": document, "author": author},

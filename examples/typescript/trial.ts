@@ -26,7 +26,7 @@ export class Messages {
 
 	/** Say that somebody commented. Several are sent as one. */
 	async comment({ id, email }: Customer, document: string, author: string): Promise<void> {
-		await this.#notifier.notify("comment_added", { user_id: id, email, data: { document, author } });
+		await this.#notifier.notify("document_commented", { user_id: id, email, data: { document, author } });
 	}
 
 	/** Send a receipt. */

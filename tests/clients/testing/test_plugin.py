@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from notifyproject.stack import servers
 from tests.clients.testing.answers import TYPES
 from tests.support.clients.api import new_app
 from tests.support.source import ROOT
@@ -100,6 +101,23 @@ def test_suite_passes_in_memory(folder: Path) -> None:
     code, said = run(folder)
     assert code == 0, said
     assert f"{TESTS} passed" in said
+
+
+def test_service_that_is_not_there_fails_each_test_with_a_line(folder: Path) -> None:
+    url = f"http://127.0.0.1:{servers.free_port()}"
+    code, said = run(folder, NOTIFY_URL=url, NOTIFY_KEY="ntf_test_any")
+    assert code == 1
+    assert f"NOTIFY_URL: {url} doesn't answer: ConnectError." in said
+    assert "Traceback" not in said
+
+
+def test_key_that_the_service_refuses_fails_each_test_with_a_line(
+    folder: Path, live_server: Any
+) -> None:
+    code, said = run(folder, NOTIFY_URL=live_server.url, NOTIFY_KEY="ntf_test_any")
+    assert code == 1
+    assert f"NOTIFY_URL: {live_server.url} answers 401. " in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.usefixtures("shipped_types", "broker")

@@ -57,7 +57,11 @@ def _notify_session(pytestconfig: pytest.Config) -> "Service":
 
     if url := _option(pytestconfig, "notify_url"):
         worker = getattr(pytestconfig, "workerinput", {}).get("workerid", "gw0")
-        return Service(url=url, key=_keys(pytestconfig)[int(worker.removeprefix("gw"))])
+        service = Service(url=url, key=_keys(pytestconfig)[int(worker.removeprefix("gw"))])
+        if problem := service.problem():
+            # Else each test would repeat its requests, and fail with a traceback of the client.
+            pytest.fail(problem, pytrace=False)
+        return service
     folder = _option(pytestconfig, "notify_types")
     return in_memory(pytestconfig.rootpath / folder if folder else None)
 

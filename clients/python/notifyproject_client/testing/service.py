@@ -12,6 +12,9 @@ from .clock import Clock
 from .memory import MemoryService
 from .outbox import SECONDS, Outbox
 
+OUTBOX = "/api/v1/test/outbox"
+CHECK_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
@@ -28,6 +31,27 @@ class Service:
     def transport(self) -> httpx.MockTransport | None:
         """The transport of a notifier: None for a service that runs."""
         return None if self.memory is None else self.memory.transport
+
+    def problem(self) -> str | None:
+        """Return why tests can't use a service that runs, or None. It is asked once."""
+        if self.memory is not None:
+            return None
+        try:
+            answer = httpx.get(
+                f"{self.url.rstrip('/')}{OUTBOX}",
+                params={"limit": 1},
+                headers={"Authorization": f"Bearer {self.key}"},
+                timeout=CHECK_SECONDS,
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return f"NOTIFY_URL: {self.url} doesn't answer: {type(error).__name__}."
+        if answer.status_code == httpx.codes.OK:
+            return None
+        try:
+            detail = answer.json()["detail"]
+        except (ValueError, KeyError, TypeError):
+            detail = "It isn't the API of this service."
+        return f"NOTIFY_URL: {self.url} answers {answer.status_code}. {detail}"
 
     def notifier(self) -> Notifier:
         """Return a new notifier. Close it at the end."""
