@@ -100,7 +100,7 @@ def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Create the test database by the real migrations, once for each xdist worker."""
     with django_db_blocker.unblock():
         assert settings.DATABASES["default"]["NAME"].startswith("test_")
-        written.names.clear()
+        written.forget()
         yield
 
 
@@ -223,5 +223,4 @@ def _empty_what_was_written(*, restored: Restored) -> None:
             database[name].delete_many({})
             if name in restored:
                 database[name].insert_many(restored[name])
-    written.names.clear()
-    written.by_others = False
+    written.forget()

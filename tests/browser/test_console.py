@@ -65,7 +65,6 @@ def test_command_palette_works_from_the_keyboard(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
-    screen.wait_for_scripts()
     for _ in screen.sizes():
         page.keyboard.press("Control+k")
         expect(page.locator("#search-input-command")).to_be_focused()
@@ -84,7 +83,6 @@ def test_command_palette_opens_the_selected_result(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
-    screen.wait_for_scripts()
     page.keyboard.press("Control+k")
     expect(page.locator("#search-input-command")).to_be_focused()
     page.keyboard.type("nobody at all")

@@ -93,7 +93,6 @@ def test_support_corrects_a_bounced_address_by_keyboard_alone(screen: Screen) ->
     # Another run has the other size.
     screen.resize(sorted(SIZES)[SEED % 2])
     screen.open("/admin/")
-    screen.wait_for_scripts()
     page, keyboard = screen.page, Keyboard(screen.page)
 
     keyboard.do("open the search", "Control+k")

@@ -53,8 +53,8 @@ def test_a_message_is_sent_by_the_keyboard_alone(screen: Screen) -> None:
     page, press = screen.page, screen.page.keyboard.press
     screen.sign_in()
     screen.open("/admin/")
-    screen.wait_for_scripts()
     press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
     page.keyboard.type("send a message")
     expect(page.get_by_role("option", name="Send a message")).to_be_visible()
     press("Enter")

@@ -37,7 +37,7 @@ def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
     """Store many documents in all collections of the console; return a notification."""
     with django_db_blocker.unblock():
         middle = console_data.insert_console_data(now=utc_now())
-        written.names.clear()
+        written.forget()
         yield middle
         console_data.remove_console_data()
 

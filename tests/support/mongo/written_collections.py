@@ -20,6 +20,11 @@ class _WrittenCollections(StartedListener):
         self.by_others = False
         """Whether another process has written, too."""
 
+    def forget(self) -> None:
+        """Begin anew: what is stored by now stays after the next test."""
+        self.names.clear()
+        self.by_others = False
+
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         if event.command_name in WRITES:
             self.names.add(event.command[event.command_name])
