@@ -107,6 +107,8 @@ def test_a_file_is_sent_by_the_keyboard_alone(screen: Screen, spreadsheet: Path)
     page.wait_for_url("**/admin/files/")
     screen.wait_for_scripts()
     page.locator("#id_file").focus()
+    # A page that was just opened by a key shows no chooser before it has been drawn.
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
     with page.expect_file_chooser() as chooser:
         press("Enter")
     chooser.value.set_files(spreadsheet)
