@@ -5,15 +5,17 @@ from pathlib import Path
 
 import httpx
 
-from ..notifier import AsyncNotifier, Notifier
+from ..errors import NotificationError
+from ..notifier import AsyncNotifier, Notifier, rest_client
+from ..rest.api.test import list_test_outbox
 from . import memory
 from .checks import NotInMemoryError
 from .clock import Clock
 from .memory import MemoryService
 from .outbox import SECONDS, Outbox
 
-OUTBOX = "/api/v1/test/outbox"
 CHECK_SECONDS = 10.0
+NOT_THE_API = "It isn't the API of this service."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +35,22 @@ class Service:
         return None if self.memory is None else self.memory.transport
 
     def problem(self) -> str | None:
-        """Return why tests can't use a service that runs, or None. It is asked once."""
+        """Return why tests can't use the service, or None if they can."""
         if self.memory is not None:
             return None
+        rest = rest_client(self.url, self.key, httpx.Timeout(CHECK_SECONDS))
         try:
-            answer = httpx.get(
-                f"{self.url.rstrip('/')}{OUTBOX}",
-                params={"limit": 1},
-                headers={"Authorization": f"Bearer {self.key}"},
-                timeout=CHECK_SECONDS,
-            )
+            list_test_outbox.sync(client=rest, limit=1)
+        except NotificationError as error:
+            detail = error.problem.detail if error.problem else NOT_THE_API
+            return f"NOTIFY_URL: {self.url} answers {error.status}. {detail}"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return f"NOTIFY_URL: {self.url} doesn't answer: {type(error).__name__}."
-        if answer.status_code == httpx.codes.OK:
-            return None
-        try:
-            detail = answer.json()["detail"]
-        except (ValueError, KeyError, TypeError):
-            detail = "It isn't the API of this service."
-        return f"NOTIFY_URL: {self.url} answers {answer.status_code}. {detail}"
+        except (ValueError, KeyError):
+            return f"NOTIFY_URL: {self.url} answers. {NOT_THE_API}"
+        finally:
+            rest.get_httpx_client().close()
+        return None
 
     def notifier(self) -> Notifier:
         """Return a new notifier. Close it at the end."""
